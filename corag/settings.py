@@ -1,0 +1,302 @@
+"""The settings of every stage as frozen pydantic models; their defaults are the default configuration."""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+SAMPLE = "sample"
+"""Stands for the bundled sample wherever a corpus or questions path is asked for."""
+
+
+class Settings(BaseModel):
+    """Base: immutable, and an unknown key is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class CorpusSettings(Settings):
+    """Where the documents are."""
+
+    paths: tuple[str, ...] = (SAMPLE,)
+    patterns: tuple[str, ...] = ("**/*",)
+    ignore: tuple[str, ...] = ()
+
+
+class QuestionSettings(Settings):
+    """Where the questions of each stage are."""
+
+    train: str = SAMPLE
+    held_out: str = SAMPLE
+
+
+class ChunkingSettings(Settings):
+    """How documents are cut, in tokens of the generator's tokenizer."""
+
+    chunk_tokens: int = Field(128, ge=1)
+    chunk_overlap: int = Field(0, ge=0)
+
+    @model_validator(mode="after")
+    def _overlap_is_smaller(self) -> "ChunkingSettings":
+        if self.chunk_overlap >= self.chunk_tokens:
+            raise ValueError(
+                f"chunk_overlap ({self.chunk_overlap}) must be smaller than chunk_tokens ({self.chunk_tokens})"
+            )
+        return self
+
+
+class EmbedderSettings(Settings):
+    """The model that turns texts into vectors. `model` is a folder or hub name; null takes the packaged one."""
+
+    kind: Literal["minilm", "static", "flag"] = "minilm"
+    model: str | None = None
+    max_length: int = Field(512, ge=8)
+    batch_size: int = Field(32, ge=1)
+    prepend_title: bool = False
+
+
+class StoreSettings(Settings):
+    """The LanceDB table. `uri` defaults to `workspace/lancedb`."""
+
+    uri: str | None = None
+    table: str = "chunks"
+    index_above_rows: int = Field(100_000, ge=256)
+    keep_versions: int = Field(10, ge=1)
+
+
+class RetrievalSettings(Settings):
+    """How candidates are found."""
+
+    mode: Literal["vector", "full-text", "hybrid"] = "vector"
+    top_k: int = Field(8, ge=1)
+    filter: dict[str, str] = {}
+
+
+class RerankerSettings(Settings):
+    """One reranker or embedded signal.
+
+    `flag` and `flag-llm` are cross-encoders read by FlagEmbedding from `model` (folder or hub name);
+    the others are signals computed with the embedded models.
+    """
+
+    name: str = Field(min_length=1)
+    kind: Literal["flag", "flag-llm", "dense", "late-interaction", "likelihood", "static", "lexical"]
+    model: str | None = None
+    max_length: int | None = Field(None, ge=16)
+    fp16: bool = False
+    batch_pairs: int = Field(32, ge=1)
+
+
+class FixedConfiguration(Settings):
+    """The configuration used where no agent chooses. An empty reranker means the first of the list."""
+
+    reranker: str = ""
+    iterations: int = Field(10, ge=1)
+    cost_coefficient: float = Field(0.1, ge=0)
+    exploration_coefficient: float = Field(2.4, ge=0)
+
+
+class SearchSettings(Settings):
+    """How the chunk order is found (METHOD: search)."""
+
+    strategy: Literal["mcts", "exhaustive", "branch-and-bound", "greedy", "document-order", "shuffle"] = "mcts"
+    budget: int = Field(256, ge=1)
+    backup: Literal["best", "all"] = "best"
+    normalize: Literal["per_query", "none"] = "per_query"
+    max_chunks: int = Field(5, ge=1, le=5)
+    fixed: FixedConfiguration = FixedConfiguration()
+
+
+class GeneratorSettings(Settings):
+    """The language model. `transformers` runs in process; `openai` is any server with that API."""
+
+    kind: Literal["transformers", "openai"] = "transformers"
+    model: str | None = None
+    tokenizer: str | None = None
+    chat_template: Literal["auto", "own", "plain"] = "auto"
+    base_url: str = "http://127.0.0.1:8000/v1"
+    api_key_env: str = "OPENAI_API_KEY"
+    context_length: int = Field(2048, ge=64)
+    max_answer_tokens: int = Field(48, ge=1)
+    batch_size: int = Field(16, ge=1)
+    concurrency: int = Field(16, ge=1)
+    timeout_seconds: float = Field(120.0, gt=0)
+    max_retries: int = Field(5, ge=0)
+    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+
+
+class PromptSettings(Settings):
+    """What the generator is told; `{context}` and `{question}` are filled in."""
+
+    system: str = "Answer the question in full sentences taken from the context."
+    user: str = "Context:\n{context}\n\nQuestion: {question}"
+    user_without_context: str = "Question: {question}"
+
+    @model_validator(mode="after")
+    def _has_placeholders(self) -> "PromptSettings":
+        for key, text, needed in (
+            ("user", self.user, ("{context}", "{question}")),
+            ("user_without_context", self.user_without_context, ("{question}",)),
+        ):
+            missing = [name for name in needed if name not in text]
+            if missing:
+                raise ValueError(f"prompt.{key} lacks {', '.join(missing)}")
+        return self
+
+
+class MetricSettings(Settings):
+    """How answers are compared with references."""
+
+    stemming: bool = True
+    max_answer_characters: int = Field(20_000, ge=100)
+
+
+class SweepSettings(Settings):
+    """The grid of configurations and the rules of a label (paper §5.2)."""
+
+    iterations: tuple[int, ...] = (5, 10, 25)
+    cost_coefficients: tuple[float, ...] = (0.0, 0.1, 0.3)
+    exploration_coefficients: tuple[float, ...] = (0.0, 2.4)
+    references: Literal["given", "generated"] = "given"
+    min_gap: float = Field(0.10, ge=0)
+    gap: Literal["relative", "absolute"] = "relative"
+    min_headroom: float = 0.05
+    headroom_sample: int = Field(12, ge=2)
+    batch_questions: int = Field(32, ge=1)
+    plan: Literal["full", "two-stage"] = "full"
+    max_pairs: int | None = Field(None, ge=1)
+    max_generations: int | None = Field(None, ge=1)
+
+    @model_validator(mode="after")
+    def _grid_is_sound(self) -> "SweepSettings":
+        for key in ("iterations", "cost_coefficients", "exploration_coefficients"):
+            values = getattr(self, key)
+            if not values:
+                raise ValueError(f"sweep.{key} is empty; give at least one value")
+            if len(set(values)) != len(values):
+                raise ValueError(f"sweep.{key} repeats a value: {list(values)}")
+            if any(value < 0 for value in values):
+                raise ValueError(f"sweep.{key} holds a negative value: {list(values)}")
+        if any(value < 1 for value in self.iterations):
+            raise ValueError(f"sweep.iterations must be at least 1: {list(self.iterations)}")
+        return self
+
+
+class AgentSettings(Settings):
+    """Network and training of the configuration agent (paper §5.3; its defaults)."""
+
+    model_name: str = "corag-agent"
+    hidden: tuple[int, int, int] = (256, 128, 64)
+    objective: Literal["paper", "expected-rouge"] = "paper"
+    margin: float = Field(1.0, gt=0)
+    contrastive_weight: float = Field(1.0, ge=0)
+    classification_weight: float = Field(1.0, ge=0)
+    regression_weight: float = Field(1.0, ge=0)
+    learning_rate: float = Field(1e-3, gt=0)
+    batch_size: int = Field(32, ge=2)
+    epochs: int = Field(60, ge=1)
+    patience: int = Field(15, ge=1)
+    validation_fraction: float = Field(0.2, gt=0, lt=1)
+    class_weights: bool = True
+    candidate_mean: bool = False
+    min_labels: int = Field(8, ge=2)
+    far_quantile: float = Field(0.99, gt=0, le=1)
+    seeds: int = Field(1, ge=1)
+
+
+class PromotionSettings(Settings):
+    """The gate before the alias `champion` moves."""
+
+    alias: str = "champion"
+    min_gain: float = 0.0
+    tolerance: float = Field(0.05, ge=0)
+    max_cost_rise: float = Field(0.25, ge=0)
+    max_slice_drop: float = Field(0.15, ge=0)
+    min_slice: int = Field(10, ge=1)
+    bootstrap_samples: int = Field(1000, ge=100)
+
+    @model_validator(mode="after")
+    def _alias_is_allowed(self) -> "PromotionSettings":
+        alias = self.alias
+        if alias == "latest" or (alias[:1] == "v" and alias[1:].isdigit()) or alias != alias.lower() or not alias:
+            raise ValueError(
+                f"promotion.alias {alias!r} is not usable: MLflow reserves 'latest' and 'v1', 'v2', …, "
+                "and aliases that differ in case only would coexist; use a lower-case word such as 'champion'"
+            )
+        return self
+
+
+class AnswerSettings(Settings):
+    """Batch answering."""
+
+    batch_questions: int = Field(32, ge=1)
+    lock_wait_seconds: float = Field(0.0, ge=0)
+    timeout_seconds: float | None = Field(None, gt=0)
+
+
+class TrackingSettings(Settings):
+    """MLflow. `MLFLOW_TRACKING_URI` wins over `uri`."""
+
+    uri: str = "sqlite:///mlruns/mlflow.db"
+    artifacts: str = "mlruns/artifacts"
+    experiment: str = "corag"
+
+
+class ScheduleSettings(Settings):
+    """When the nightly and weekly flows run."""
+
+    timezone: str = "UTC"
+    nightly_cron: str = "0 2 * * *"
+    weekly_cron: str = "0 4 * * 0"
+    questions: str | None = None
+    out: str = "answers/{date}.jsonl"
+
+
+class Config(Settings):
+    """The whole configuration: one section a stage."""
+
+    workspace: str = "workspace"
+    seed: int = Field(0, ge=0)
+    corpus: CorpusSettings = CorpusSettings()
+    questions: QuestionSettings = QuestionSettings()
+    chunking: ChunkingSettings = ChunkingSettings()
+    embedder: EmbedderSettings = EmbedderSettings()
+    store: StoreSettings = StoreSettings()
+    retrieval: RetrievalSettings = RetrievalSettings()
+    rerankers: tuple[RerankerSettings, ...] = (
+        RerankerSettings(name="late-interaction", kind="late-interaction"),
+        RerankerSettings(name="static", kind="static"),
+        RerankerSettings(name="lexical", kind="lexical"),
+    )
+    search: SearchSettings = SearchSettings()
+    prompt: PromptSettings = PromptSettings()
+    generator: GeneratorSettings = GeneratorSettings()
+    metrics: MetricSettings = MetricSettings()
+    sweep: SweepSettings = SweepSettings()
+    agent: AgentSettings = AgentSettings()
+    promotion: PromotionSettings = PromotionSettings()
+    answer: AnswerSettings = AnswerSettings()
+    tracking: TrackingSettings = TrackingSettings()
+    schedule: ScheduleSettings = ScheduleSettings()
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> "Config":
+        names = [reranker.name for reranker in self.rerankers]
+        if not names:
+            raise ValueError("rerankers is empty; name at least one")
+        if len(set(names)) != len(names):
+            raise ValueError(f"rerankers repeats a name: {names}")
+        fixed = self.search.fixed.reranker
+        if fixed and fixed not in names:
+            raise ValueError(f"search.fixed.reranker {fixed!r} is not one of rerankers: {names}")
+        if self.chunking.chunk_tokens > self.search.budget:
+            raise ValueError(
+                f"chunking.chunk_tokens ({self.chunking.chunk_tokens}) exceeds search.budget ({self.search.budget}): "
+                "not one full chunk would fit; lower the one or raise the other"
+            )
+        if self.search.budget + self.generator.max_answer_tokens > self.generator.context_length:
+            raise ValueError(
+                f"search.budget ({self.search.budget}) + generator.max_answer_tokens "
+                f"({self.generator.max_answer_tokens}) exceed generator.context_length "
+                f"({self.generator.context_length})"
+            )
+        return self

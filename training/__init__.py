@@ -1,0 +1,1 @@
+"""The configuration agent: data set, network, replay evaluation, registry and gate."""
