@@ -89,7 +89,8 @@ class Generation:
 class Trial:
     """One (query, configuration) tried: the order it chose and what the answer scored.
 
-    `rouge_l` is None where the trial failed; `error` then says why. An error is never a score.
+    `rouge_l` is None where the trial failed; `error` then says why and `failed_stage` where (`retrieve`, `search`
+    or `generate`). An error is never a score. `scored` counts the distinct orders that this trial alone would score.
     """
 
     qid: str
@@ -99,7 +100,9 @@ class Trial:
     benefit: float
     answer: str | None
     rouge_l: float | None
+    scored: int = 0
     error: str | None = None
+    failed_stage: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
