@@ -88,50 +88,57 @@ def _merge(base: dict[str, Any], over: Mapping[str, Any]) -> None:
             base[key] = value
 
 
+PATH_KEYS = (
+    ("questions", "train"),
+    ("questions", "held_out"),
+    ("store", "uri"),
+    ("tracking", "artifacts"),
+    ("schedule", "questions"),
+    ("schedule", "out"),
+)
+"""Keys that hold one path."""
+
+
 def _resolve_paths(raw: dict[str, Any], folder: Path) -> None:
     """Make the paths of `raw` absolute in place; URLs, hub names and the word `sample` stay as they are."""
-
-    def absolute(value: Any) -> Any:
-        if not isinstance(value, str) or value == SAMPLE or "://" in value:
-            return value
-        return str((folder / Path(value).expanduser()).resolve())
-
-    def present(value: Any) -> Any:
-        # A model is a folder or a hub name: only a folder that exists, or one written as a path, is a path.
-        if isinstance(value, str) and (value.startswith((".", "/", "~")) or (folder / value).is_dir()):
-            return absolute(value)
-        return value
-
     if "workspace" in raw:
-        raw["workspace"] = absolute(raw["workspace"])
-    for section, key in (
-        ("questions", "train"),
-        ("questions", "held_out"),
-        ("store", "uri"),
-        ("tracking", "artifacts"),
-        ("schedule", "questions"),
-        ("schedule", "out"),
-    ):
-        if isinstance(raw.get(section), dict) and key in raw[section]:
-            raw[section][key] = absolute(raw[section][key])
+        raw["workspace"] = _absolute(raw["workspace"], folder)
+    for section, key in PATH_KEYS:
+        held = raw.get(section)
+        if isinstance(held, dict) and key in held:
+            held[key] = _absolute(held[key], folder)
     corpus = raw.get("corpus")
-    if isinstance(corpus, dict) and isinstance(corpus.get("paths"), list):
-        corpus["paths"] = [absolute(path) for path in corpus["paths"]]
-    elif isinstance(corpus, dict) and isinstance(corpus.get("paths"), str):
-        corpus["paths"] = [absolute(corpus["paths"])]
+    if isinstance(corpus, dict) and "paths" in corpus:
+        paths = [corpus["paths"]] if isinstance(corpus["paths"], str) else corpus["paths"]
+        corpus["paths"] = [_absolute(path, folder) for path in paths] if isinstance(paths, list) else paths
     tracking = raw.get("tracking")
-    if isinstance(tracking, dict) and isinstance(tracking.get("uri"), str):
-        uri = tracking["uri"]
-        if uri.startswith("sqlite:///") and not uri.startswith("sqlite:////"):
-            tracking["uri"] = f"sqlite:///{(folder / uri.removeprefix('sqlite:///')).resolve()}"
-    for section in ("embedder", "generator"):
-        if isinstance(raw.get(section), dict):
-            for key in ("model", "tokenizer"):
-                if key in raw[section]:
-                    raw[section][key] = present(raw[section][key])
-    for reranker in raw.get("rerankers") or ():
-        if isinstance(reranker, dict) and "model" in reranker:
-            reranker["model"] = present(reranker["model"])
+    if isinstance(tracking, dict) and "uri" in tracking:
+        tracking["uri"] = _absolute_sqlite(tracking["uri"], folder)
+    models = [raw.get("embedder"), raw.get("generator"), *(raw.get("rerankers") or ())]
+    for holder in models:
+        for key in ("model", "tokenizer"):
+            if isinstance(holder, dict) and key in holder:
+                holder[key] = _absolute_if_present(holder[key], folder)
+
+
+def _absolute(value: Any, folder: Path) -> Any:
+    if not isinstance(value, str) or value == SAMPLE or "://" in value:
+        return value
+    return str((folder / Path(value).expanduser()).resolve())
+
+
+def _absolute_sqlite(uri: Any, folder: Path) -> Any:
+    prefix = "sqlite:///"
+    if not isinstance(uri, str) or not uri.startswith(prefix) or uri.startswith(prefix + "/"):
+        return uri
+    return f"{prefix}{(folder / uri.removeprefix(prefix)).resolve()}"
+
+
+def _absolute_if_present(value: Any, folder: Path) -> Any:
+    """A model is a folder or a hub name: only what is written as a path, or is a folder, is a path."""
+    if isinstance(value, str) and (value.startswith((".", "/", "~")) or (folder / value).is_dir()):
+        return _absolute(value, folder)
+    return value
 
 
 def _explain(error: ValidationError) -> str:

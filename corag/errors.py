@@ -7,9 +7,11 @@
     ├── StoreError      the vector store is empty, locked, or holds another embedder's vectors
     ├── HeadroomError   ROUGE-L does not respond to the context: labels would be noise
     ├── LabelError      too few labels, or too few kinds of them, to train on
-    └── RegistryError   the tracking server or the model registry refuses or lacks something
+    ├── RegistryError   the tracking server or the model registry refuses or lacks something
+    └── IncompleteError some records failed, the rest are done
 
-Each message is one line that says what, where, and how to mend it; the command line turns it into exit code 2.
+Each message is one line that says what, where, and how to mend it; the command line turns it into
+exit code 2, or 1 for IncompleteError.
 """
 
 
@@ -43,3 +45,7 @@ class LabelError(CoragError):
 
 class RegistryError(CoragError):
     """The tracking server or the model registry refuses, or lacks what was asked for."""
+
+
+class IncompleteError(CoragError):
+    """Some records failed and are listed; everything else is done and kept."""
