@@ -55,12 +55,13 @@ class EmbedderSettings(Settings):
 
 
 class StoreSettings(Settings):
-    """The LanceDB table. `uri` defaults to `workspace/lancedb`."""
+    """The LanceDB table. `uri` defaults to `workspace/lancedb`; `full_text` keeps a full-text index."""
 
     uri: str | None = None
     table: str = "chunks"
     index_above_rows: int = Field(100_000, ge=256)
     keep_versions: int = Field(10, ge=1)
+    full_text: bool = True
 
 
 class RetrievalSettings(Settings):
@@ -98,9 +99,7 @@ class FixedConfiguration(Settings):
 class SearchSettings(Settings):
     """How the chunk order is found (METHOD: search)."""
 
-    strategy: Literal["mcts", "exhaustive", "branch-and-bound", "greedy", "document-order", "shuffle"] = (
-        "mcts"
-    )
+    strategy: Literal["mcts", "exhaustive", "branch-and-bound", "greedy", "document-order", "shuffle"] = "mcts"
     budget: int = Field(256, ge=1)
     backup: Literal["best", "all"] = "best"
     normalize: Literal["per_query", "none"] = "per_query"
@@ -219,12 +218,7 @@ class PromotionSettings(Settings):
     @model_validator(mode="after")
     def _alias_is_allowed(self) -> "PromotionSettings":
         alias = self.alias
-        if (
-            alias == "latest"
-            or (alias[:1] == "v" and alias[1:].isdigit())
-            or alias != alias.lower()
-            or not alias
-        ):
+        if alias == "latest" or (alias[:1] == "v" and alias[1:].isdigit()) or alias != alias.lower() or not alias:
             raise ValueError(
                 f"promotion.alias {alias!r} is not usable: MLflow reserves 'latest' and 'v1', 'v2', …, "
                 "and aliases that differ in case only would coexist; use a lower-case word such as 'champion'"
