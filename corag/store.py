@@ -1,8 +1,6 @@
 """The chunk table in LanceDB: documents come and go whole, readers see each change at their next query."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from datetime import timedelta
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Self
 
 from corag import store_search, store_upkeep
@@ -10,6 +8,7 @@ from corag.embedders.base import Vectors, valid_rows
 from corag.errors import StoreError
 from corag.filters import condition, one_of
 from corag.settings import StoreSettings
+from corag.store_connection import connect, open_table, told
 from corag.store_schema import (
     CHUNK_COLUMNS,
     EmbedderIdentity,
@@ -42,14 +41,9 @@ class ChunkStore:
             StoreError: there is none, it cannot be read, or another embedder filled it.
         """
         where = f"{uri}, table {settings.table!r}"
-        database = _connect(uri, where)
-        with _told(where):
-            try:
-                table = database.open_table(settings.table)
-            except ValueError as error:
-                if "not found" not in str(error):
-                    raise
-                raise StoreError(f"{where}: there is no such table yet; run `corag ingest`") from None
+        table = open_table(connect(uri, where), settings.table, where)
+        if table is None:
+            raise StoreError(f"{where}: there is no such table yet; run `corag ingest`")
         check_embedder(table.schema, embedder, where)
         return cls(table, settings, where)
 
@@ -57,10 +51,12 @@ class ChunkStore:
     def create(cls, uri: str, settings: StoreSettings, embedder: EmbedderIdentity) -> Self:
         """As `open`, but an empty table is made where there is none."""
         where = f"{uri}, table {settings.table!r}"
-        database = _connect(uri, where)
-        with _told(where):
-            # Of several processes that make it at once, all but one find it made.
-            table = database.create_table(settings.table, schema=table_schema(embedder), exist_ok=True)
+        database = connect(uri, where)
+        table = open_table(database, settings.table, where)
+        if table is None:
+            with told(where):
+                # Of several processes that make it at once, all but one find it made.
+                table = database.create_table(settings.table, schema=table_schema(embedder), exist_ok=True)
         check_embedder(table.schema, embedder, where)
         return cls(table, settings, where)
 
@@ -110,13 +106,13 @@ class ChunkStore:
         rows = to_rows(chunks, [doc_hashes[chunk.doc_id] for chunk in chunks], vectors, schema)
         merge = self._table.merge_insert("chunk_id").when_matched_update_all().when_not_matched_insert_all()
         replaced = one_of("doc_id", sorted({chunk.doc_id for chunk in chunks}))
-        with _told(self._where):
+        with told(self._where):
             merge.when_not_matched_by_source_delete(replaced).execute(rows)
 
     def delete_documents(self, doc_ids: Sequence[str]) -> None:
         """Remove the documents `doc_ids`; without any, nothing is written."""
         for start in range(0, len(doc_ids), _IDS_PER_QUERY):
-            with _told(self._where):
+            with told(self._where):
                 self._table.delete(one_of("doc_id", doc_ids[start : start + _IDS_PER_QUERY]))
 
     def search(
@@ -137,7 +133,7 @@ class ChunkStore:
         """
         if not valid_rows(vectors).all():
             raise StoreError(f"{self._where}: a query vector is zero or not finite; it has no nearest chunks")
-        with _told(self._where):
+        with told(self._where):
             return self._search(vectors, texts, limit, mode, condition(wanted or {}))
 
     def _search(
@@ -161,14 +157,14 @@ class ChunkStore:
 
     def maintain(self) -> None:
         """Bring the indexes up to date, and compact the table where that is due. Writes nothing where nothing is."""
-        with _told(self._where):
+        with told(self._where):
             store_upkeep.build_indexes(self._table, self._settings.index_above_rows, self._settings.full_text)
             if store_upkeep.needs_compaction(self._table):
                 store_upkeep.compact(self._table, self._settings.keep_versions)
 
     def optimize(self) -> None:
         """Compact the table, index all rows, and drop versions beyond `store.keep_versions`; for the nightly job."""
-        with _told(self._where):
+        with told(self._where):
             store_upkeep.build_indexes(self._table, self._settings.index_above_rows, self._settings.full_text)
             store_upkeep.compact(self._table, self._settings.keep_versions)
 
@@ -191,23 +187,3 @@ class ChunkStore:
                 f"{self._where}: has no full-text index; set store.full_text: true and run `corag ingest`, "
                 "or set retrieval.mode: vector"
             )
-
-
-def _connect(uri: str, where: str) -> Any:
-    import lancedb
-
-    with _told(where):
-        # Every read looks for newer versions: a long-lived process sees what others ingest.
-        return lancedb.connect(uri, read_consistency_interval=timedelta(0))
-
-
-@contextmanager
-def _told(where: str) -> Iterator[None]:
-    """Turns the store's own errors into one line."""
-    try:
-        yield
-    except (OSError, RuntimeError, ValueError) as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise StoreError(
-            f"{where}: the vector store failed ({reason}); check the folder, its rights and the disk"
-        ) from error
