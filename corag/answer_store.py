@@ -76,9 +76,7 @@ def _write_parquet(rows: Sequence[AnswerRow], path: Path) -> None:
     kinds = {
         "citations": pa.list_(citation),
         "latency_ms": latency,
-        **dict.fromkeys(
-            ("context_tokens", "prompt_tokens", "answer_tokens", "budget", "iterations"), integer
-        ),
+        **dict.fromkeys(("context_tokens", "prompt_tokens", "answer_tokens", "budget", "iterations"), integer),
         **dict.fromkeys(("cost_coefficient", "exploration_coefficient", "benefit"), real),
     }
     schema = pa.schema([(name, kinds.get(name, text)) for name in AnswerRow.model_fields])

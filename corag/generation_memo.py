@@ -29,9 +29,7 @@ class GenerationMemo:
     generation is returned but never remembered.
     """
 
-    def __init__(
-        self, identity: str, load: Callable[[], Generator], table: MemoTable, commit_every: int = 64
-    ) -> None:
+    def __init__(self, identity: str, load: Callable[[], Generator], table: MemoTable, commit_every: int = 64) -> None:
         self._identity = identity
         self._load = load
         self._table = table

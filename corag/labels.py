@@ -113,10 +113,6 @@ def _neighbour_spread(winner: Trial, trials: Sequence[Trial], settings: SweepSet
     for trial in trials:
         there = place(trial)
         near = there is not None and all(abs(a - b) <= 1 for a, b in zip(home, there, strict=True))
-        if (
-            near
-            and trial.rouge_l is not None
-            and trial.configuration.reranker == winner.configuration.reranker
-        ):
+        if near and trial.rouge_l is not None and trial.configuration.reranker == winner.configuration.reranker:
             scores.append(trial.rouge_l)
     return pstdev(scores) if len(scores) > 1 else 0.0

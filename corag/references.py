@@ -23,8 +23,7 @@ def generated_references(
     """
     ready = [question for question in questions if relevant.get(question.qid)]
     prompts = [
-        build_prompt(question.question, [chunk.text for chunk in relevant[question.qid]], prompt)
-        for question in ready
+        build_prompt(question.question, [chunk.text for chunk in relevant[question.qid]], prompt) for question in ready
     ]
     written = {
         question.qid: generation.text
@@ -32,6 +31,5 @@ def generated_references(
         if generation.error is None and generation.text.strip()
     }
     return [
-        replace(question, answers=(written[question.qid],) if question.qid in written else ())
-        for question in questions
+        replace(question, answers=(written[question.qid],) if question.qid in written else ()) for question in questions
     ]
