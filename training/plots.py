@@ -1,0 +1,96 @@
+"""The pictures of a training run, as PNG bytes: confusion, regret, feature map before and after, learning curve."""
+
+import io
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from training.policies import AGENT, BEST_FIXED, ORACLE
+from training.train import TrainingResult
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+DOTS_PER_INCH = 110
+
+
+def draw_all(result: TrainingResult) -> dict[str, bytes]:
+    """File name → PNG of every plot that the result has data for."""
+    plots = {
+        "learning_curve.png": _draw([lambda axes: _learning_curve(axes, result)]),
+        "feature_map.png": _draw(
+            [lambda axes: _feature_map(axes, result, "before"), lambda axes: _feature_map(axes, result, "after")]
+        ),
+        "confusion_matrix.png": _draw([lambda axes: _confusion(axes, result)]),
+    }
+    if ORACLE in result.held_out.scores:
+        plots["regret.png"] = _draw([lambda axes: _regret(axes, result)])
+    return plots
+
+
+def _draw(panels: list[Callable[["Axes"], None]]) -> bytes:
+    # A Figure without pyplot: no global state, no display.
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(5.5 * len(panels), 4.2), layout="constrained")
+    for index, panel in enumerate(panels):
+        panel(figure.add_subplot(1, len(panels), index + 1))
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=DOTS_PER_INCH, metadata={"Software": None})
+    return buffer.getvalue()
+
+
+def _learning_curve(axes: "Axes", result: TrainingResult) -> None:
+    for name in ("train_loss", "val_loss"):
+        values = [row.get(name, np.nan) for row in result.best.history]
+        axes.plot(range(1, len(values) + 1), values, label=name.replace("_", " "))
+    axes.axvline(result.best.best_epoch + 1, color="grey", linestyle=":", label="kept")
+    axes.set(xlabel="epoch", ylabel="loss", title="Learning curve")
+    axes.legend()
+
+
+def _feature_map(axes: "Axes", result: TrainingResult, when: str) -> None:
+    """The first two principal components of the feature map, one colour a best reranker."""
+    import torch
+
+    network = result.best.initial if when == "before" else result.best.network
+    with torch.inference_mode():
+        features = network(torch.from_numpy(result.dataset.features)).features.numpy()
+    centred = features - features.mean(axis=0)
+    _, _, axes_of_spread = np.linalg.svd(centred, full_matrices=False)
+    points = centred @ axes_of_spread[:2].T
+    for index, name in enumerate(result.dataset.class_names):
+        mine = points[result.dataset.classes == index]
+        if len(mine):
+            axes.scatter(mine[:, 0], mine[:, -1], s=14, label=name)
+    axes.set(xlabel="component 1", ylabel="component 2", title=f"Feature map {when} training (PCA)")
+    axes.legend(fontsize=8)
+
+
+def _confusion(axes: "Axes", result: TrainingResult) -> None:
+    """Best reranker against the predicted one over the validation side (the training side where there is none)."""
+    rows = result.split.validation or result.split.train
+    side = result.dataset.take(rows)
+    names = result.dataset.class_names
+    counts = np.zeros((len(names), len(names)), dtype=int)
+    for truth, choice in zip(side.classes, result.agent.predict(side.features), strict=True):
+        if truth >= 0:
+            counts[truth, names.index(choice.reranker)] += 1
+    axes.imshow(counts, cmap="Blues")
+    for row, column in np.ndindex(counts.shape):
+        dark = counts[row, column] > counts.max() / 2
+        axes.text(column, row, str(counts[row, column]), ha="center", va="center", color="white" if dark else "black")
+    axes.set_xticks(range(len(names)), names, rotation=30, ha="right")
+    axes.set_yticks(range(len(names)), names)
+    part = "validation" if result.split.validation else "training"
+    axes.set(xlabel="predicted reranker", ylabel="best reranker", title=f"Confusion, {part} questions")
+
+
+def _regret(axes: "Axes", result: TrainingResult) -> None:
+    oracle = result.held_out.scores[ORACLE]
+    for name in (AGENT, BEST_FIXED):
+        if name in result.held_out.scores:
+            axes.hist(oracle - result.held_out.scores[name], bins=20, range=(0, 1), alpha=0.6, label=name)
+    axes.set(xlabel="ROUGE-L below the oracle", ylabel="held-out questions", title="Regret")
+    axes.legend()

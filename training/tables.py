@@ -1,0 +1,76 @@
+"""The tables of a training run as CSV text: replay, slices, split, per-question scores."""
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+
+from training.replay import Replay
+from training.train import TrainingResult
+
+
+def tables_of(result: TrainingResult) -> dict[str, str]:
+    """File name → CSV of every table."""
+    return {
+        "replay.csv": replay_csv(result.held_out),
+        "slices.csv": _csv(
+            ("slice", "method", "rouge_l", "questions"),
+            ((row.slice, row.method, f"{row.rouge_l:.4f}", row.n) for row in result.held_out.slices),
+        ),
+        "replay_questions.csv": _csv(
+            ("qid", *result.held_out.scores),
+            (
+                (qid, *(f"{values[index]:.4f}" for values in result.held_out.scores.values()))
+                for index, qid in enumerate(result.held_out.qids)
+            ),
+        ),
+        "split.csv": _csv(("qid", "side", "best_reranker"), _split_rows(result)),
+    }
+
+
+def replay_csv(outcome: Replay) -> str:
+    """One line a policy: means, intervals, tokens, regret, share of the gap closed."""
+    header = (
+        "method",
+        "rouge_l",
+        "low",
+        "high",
+        "tokens",
+        "regret",
+        "gain",
+        "gain_low",
+        "gain_high",
+        "gap_closed",
+        "n",
+    )
+    return _csv(
+        header,
+        (
+            (
+                row.method,
+                *(f"{value:.4f}" for value in (row.rouge_l.mean, row.rouge_l.low, row.rouge_l.high)),
+                f"{row.tokens:.1f}",
+                *(f"{value:.4f}" for value in (row.regret, row.gain.mean, row.gain.low, row.gain.high)),
+                "" if row.gap_closed is None else f"{row.gap_closed:.4f}",
+                row.rouge_l.n,
+            )
+            for row in outcome.rows
+        ),
+    )
+
+
+def _split_rows(result: TrainingResult) -> Iterable[Sequence[object]]:
+    validation = set(result.split.validation)
+    for row, qid in enumerate(result.dataset.qids):
+        index = int(result.dataset.classes[row])
+        name = result.dataset.class_names[index] if index >= 0 else ""
+        yield qid, "validation" if row in validation else "train", name
+    for qid in result.dataset.left_out:
+        yield qid, "left out: also held out", ""
+
+
+def _csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return buffer.getvalue()
