@@ -218,6 +218,8 @@ class PromotionSettings(Settings):
     @model_validator(mode="after")
     def _alias_is_allowed(self) -> "PromotionSettings":
         alias = self.alias
+        if alias in ("challenger", "previous"):
+            raise ValueError(f"promotion.alias {alias!r} is one that promotion itself moves; use 'champion'")
         if alias == "latest" or (alias[:1] == "v" and alias[1:].isdigit()) or alias != alias.lower() or not alias:
             raise ValueError(
                 f"promotion.alias {alias!r} is not usable: MLflow reserves 'latest' and 'v1', 'v2', …, "

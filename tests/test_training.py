@@ -125,7 +125,7 @@ fit(train, validation, SETTINGS, seed=0, work=Path(sys.argv[1]), on_epoch=kill)
 
 
 def test_a_killed_training_goes_on_and_ends_with_the_same_weights(tmp_path):
-    """TRN-06: SIGKILL in the third of five epochs; the next run says `resumed`, reaches five, and equals a whole one."""
+    """TRN-06: SIGKILL in the third of five epochs; the next run says so, reaches five, and equals a whole one."""
     done = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], cwd=ROOT, check=False, timeout=120)
     assert done.returncode == -signal.SIGKILL
     train, validation = sides()

@@ -46,6 +46,8 @@ def baseline_policies(
 ) -> Mapping[str, np.ndarray]:
     """Every policy but the agent, by name, each int64 [k] for the held-out `rows`. All are fitted on the train part."""
     policies: dict[str, np.ndarray] = {}
+    if not len(rows):
+        return policies
     best = best_fixed(data)
     if best is not None:
         policies[BEST_FIXED] = fixed_columns(best, data, rows)
