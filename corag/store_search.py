@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _QUERIES_PER_SCAN = 256
+_SIMILARITY_DIGITS = 6
 _FUSION_CONSTANT = 60
 _QUERY_CHARACTERS = 2000
 _LEAST_PROBES = 20
@@ -76,7 +77,10 @@ def probes(rows: int) -> int:
 
 
 def _candidates(rows: "pa.Table", vector: Vectors) -> list[Candidate]:
-    """The candidates of `rows` with their exact similarity, summed row by row so that a batch changes nothing."""
+    """The candidates of `rows` with their similarity, worked out anew from the stored vectors.
+
+    It is rounded to what 32-bit vectors hold: copies of a text that were embedded in different batches tie.
+    """
     if not len(rows):
         return []
     flat = rows["vector"].combine_chunks().flatten().to_numpy(zero_copy_only=False)
@@ -84,7 +88,8 @@ def _candidates(rows: "pa.Table", vector: Vectors) -> list[Candidate]:
     unit = vector.astype(np.float64) / np.linalg.norm(vector.astype(np.float64))
     similarities = np.clip((stored * unit).sum(axis=1) / np.sqrt((stored * stored).sum(axis=1)), -1.0, 1.0)
     return [
-        Candidate(chunk, float(similarity)) for chunk, similarity in zip(to_chunks(rows), similarities, strict=True)
+        Candidate(chunk, round(float(similarity), _SIMILARITY_DIGITS))
+        for chunk, similarity in zip(to_chunks(rows), similarities, strict=True)
     ]
 
 

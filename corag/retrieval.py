@@ -1,0 +1,96 @@
+"""From questions to candidates: embed, search the store, drop chunks whose text is already there."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from corag.embedders.base import Embedder, Vectors, valid_rows
+from corag.settings import RetrievalSettings
+from corag.store import ChunkStore
+from corag.values import Candidate, Question
+
+FILTER_FIELD = "filter."
+"""A question's own field `filter.source` restricts its candidates to chunks with that `source`."""
+
+_SPARE_FACTOR = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieval:
+    """The candidates of one question, best first, and its vector [d].
+
+    `error` is a one-line reason where the question could not be searched; a search that finds nothing is no error.
+    """
+
+    qid: str
+    candidates: tuple[Candidate, ...]
+    vector: Vectors | None
+    error: str | None = None
+
+
+def retrieve(
+    store: ChunkStore, embedder: Embedder, questions: Sequence[Question], settings: RetrievalSettings
+) -> list[Retrieval]:
+    """One retrieval a question, in the order of `questions`; a batch gives what single questions give.
+
+    Each has `settings.top_k` candidates of distinct text (fewer where the store holds fewer): of equal texts the best
+    one stays, the lower chunk id on ties. A question without a usable vector fails alone.
+
+    Raises:
+        StoreError: the store cannot be searched.
+    """
+    if not questions:
+        return []
+    vectors = embedder.embed([question.question for question in questions])
+    usable = valid_rows(vectors)
+    groups: dict[tuple[tuple[str, str], ...], list[int]] = {}
+    for index, question in enumerate(questions):
+        if usable[index]:
+            wanted = wanted_metadata(question, settings.filter)
+            groups.setdefault(tuple(sorted(wanted.items())), []).append(index)
+    found: dict[int, list[Candidate]] = {}
+    for wanted_pairs, members in sorted(groups.items()):
+        texts = [questions[index].question for index in members]
+        candidates = _search_distinct(store, vectors[members], texts, settings, dict(wanted_pairs))
+        found.update(zip(members, candidates, strict=True))
+    return [
+        Retrieval(question.qid, tuple(found[index]), vectors[index])
+        if index in found
+        else Retrieval(question.qid, (), None, "the embedder gave no usable vector for the question")
+        for index, question in enumerate(questions)
+    ]
+
+
+def wanted_metadata(question: Question, configured: Mapping[str, str]) -> dict[str, str]:
+    """The metadata that the question's candidates must have: the configured filter, then the question's own."""
+    own = {
+        field.removeprefix(FILTER_FIELD): value
+        for field, value in question.metadata.items()
+        if field.startswith(FILTER_FIELD)
+    }
+    return {**configured, **own}
+
+
+def distinct_texts(candidates: Sequence[Candidate], top_k: int) -> list[Candidate]:
+    """The first `top_k` of `candidates` whose texts differ."""
+    first: dict[str, Candidate] = {}
+    for candidate in candidates:
+        first.setdefault(candidate.chunk.text, candidate)
+    return list(first.values())[:top_k]
+
+
+def _search_distinct(
+    store: ChunkStore, vectors: Vectors, texts: Sequence[str], settings: RetrievalSettings, wanted: Mapping[str, str]
+) -> list[list[Candidate]]:
+    """Candidates of distinct text per query, searching deeper for those that copies have left short."""
+    results: list[list[Candidate]] = [[] for _ in texts]
+    pending = list(range(len(texts)))
+    limit = settings.top_k * _SPARE_FACTOR
+    while pending:
+        hits = store.search(vectors[pending], [texts[index] for index in pending], limit, settings.mode, wanted)
+        short = []
+        for index, candidates in zip(pending, hits, strict=True):
+            results[index] = distinct_texts(candidates, settings.top_k)
+            if len(results[index]) < settings.top_k and len(candidates) >= limit:
+                short.append(index)
+        pending, limit = short, limit * _SPARE_FACTOR
+    return results
