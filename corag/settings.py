@@ -84,6 +84,7 @@ class RerankerSettings(Settings):
     model: str | None = None
     max_length: int | None = Field(None, ge=16)
     fp16: bool = False
+    trust_remote_code: bool = False
     batch_pairs: int = Field(32, ge=1)
 
 
@@ -122,6 +123,8 @@ class GeneratorSettings(Settings):
     concurrency: int = Field(16, ge=1)
     timeout_seconds: float = Field(120.0, gt=0)
     max_retries: int = Field(5, ge=0)
+    breaker_pause_seconds: float = Field(1.0, gt=0)
+    give_up_seconds: float = Field(300.0, gt=0)
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
 
 
