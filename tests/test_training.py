@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from corag.errors import ModelError
+from corag.errors import ConfigError, ModelError
 from corag.settings import AgentSettings
 from tests.sweeps import FIXED, RERANKERS, toy_input
 from training.dataset import build_dataset
@@ -182,3 +182,10 @@ def test_repeats_over_seeds_keep_the_best_fit(tmp_path):
     assert [one.seed for one in result.fits] == [0, 1]
     losses = [one.history[one.best_epoch]["val_loss"] for one in result.fits]
     assert min(losses) == result.best.history[result.best.best_epoch]["val_loss"]
+
+
+def test_an_input_that_is_not_supported_is_refused_not_ignored(tmp_path):
+    """Asking for the candidates' mean vector is an error, not a silent no."""
+    settings = SETTINGS.model_copy(update={"candidate_mean": True})
+    with pytest.raises(ConfigError, match="candidate_mean"):
+        train_agent(toy_input(train=20, held_out=2), settings, configured=FIXED, seed=0, work=tmp_path)

@@ -55,7 +55,7 @@ class TrainedAgent:
             raise ModelError(f"agent {self.name}: reads vectors [n, {self.dimension}], was given {list(given.shape)}")
         if not len(given):
             return []
-        finite: np.ndarray = np.isfinite(given).all(axis=1)
+        finite = np.asarray(np.isfinite(given).all(axis=1))
         configurations = self.predict(np.where(finite[:, None], given, 0.0))
         distances = nearest_distances(given, self.bundle.neighbours)
         choices = []

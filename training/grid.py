@@ -56,8 +56,8 @@ def to_unit(values: np.ndarray, ranges: Ranges) -> np.ndarray:
 
 def from_unit(scaled: np.ndarray, ranges: Ranges) -> np.ndarray:
     """float64 [n, 3] parameters of scaled predictions, clipped to the swept range."""
-    clipped = np.clip(np.nan_to_num(np.asarray(scaled, dtype=np.float64), nan=0.0), 0.0, 1.0)
-    return np.clip(ranges.low + clipped * (ranges.high - ranges.low), ranges.low, ranges.high)
+    finite = np.nan_to_num(np.asarray(scaled, dtype=np.float64), nan=0.0, posinf=1.0, neginf=0.0)
+    return np.clip(ranges.low + finite * (ranges.high - ranges.low), ranges.low, ranges.high)
 
 
 def snap(configuration: Configuration, grid: Sequence[Configuration], recorded: np.ndarray, ranges: Ranges) -> int:
