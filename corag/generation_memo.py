@@ -30,7 +30,7 @@ class GenerationMemo:
     """
 
     def __init__(self, identity: str, load: Callable[[], Generator], table: MemoTable, commit_every: int = 64) -> None:
-        self._identity = identity
+        self.identity = identity
         self._load = load
         self._table = table
         self._commit_every = commit_every
@@ -40,7 +40,7 @@ class GenerationMemo:
         self, prompts: Sequence[Prompt], progress: Callable[[int], None] = lambda done: None
     ) -> list[Generation]:
         """One generation a prompt, in the order given; `progress` gets the number of calls just finished."""
-        keys = [key(self._identity, prompt.system, prompt.user) for prompt in prompts]
+        keys = [key(self.identity, prompt.system, prompt.user) for prompt in prompts]
         known = {name: _decode(value) for name, value in self._table.get_many(sorted(set(keys))).items()}
         missing = {name: prompt for name, prompt in zip(keys, prompts, strict=True) if name not in known}
         self.calls.asked += len(prompts)

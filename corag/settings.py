@@ -27,6 +27,8 @@ class QuestionSettings(Settings):
 
     train: str = SAMPLE
     held_out: str = SAMPLE
+    train_limit: int | None = Field(None, ge=1)
+    held_out_limit: int | None = Field(None, ge=1)
 
 
 class ChunkingSettings(Settings):

@@ -109,7 +109,8 @@ class Trial:
 class Label:
     """The best-config label of one training question (paper §5.2), or the reason why there is none.
 
-    `kept` is False for a dropped question; `reason` then names the rule that dropped it.
+    `kept` is False for a dropped question; `reason` then names the rule that dropped it. `part` says whether the
+    question is for training or held out.
     """
 
     qid: str
@@ -122,3 +123,4 @@ class Label:
     gap: float | None = None
     context_tokens: int | None = None
     confidence: float | None = None
+    part: str = "train"

@@ -5,10 +5,14 @@ import os
 import sys
 import warnings
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from corag.config import load_config
 from corag.settings import Config
 from corag.workspace import Workspace
+
+if TYPE_CHECKING:
+    from corag.components import Components
 
 NOISY = ("httpx", "alembic", "prefect", "mlflow", "lightning", "lightning.pytorch", "filelock", "matplotlib", "urllib3")
 
@@ -51,3 +55,10 @@ def open_config(config_file: str | None, overrides: list[str], command: str) -> 
     text = yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
     record.write_text(text, encoding="utf-8")
     return config, workspace
+
+
+def open_components(config_file: str | None, overrides: list[str], command: str) -> "Components":
+    """The parts of a flow's configuration; nothing is loaded yet."""
+    from corag.components import Components
+
+    return Components(*open_config(config_file, overrides, command))
