@@ -9,7 +9,7 @@ from corag.agents import Choice
 from corag.errors import ModelError
 from corag.values import Configuration
 from training.bundle import Bundle
-from training.grid import from_unit
+from training.grid import from_unit, unit_rows
 
 FAR_BATCH = 1024
 """Questions compared with the training vectors at a time: bounds the memory of the distance matrix."""
@@ -57,7 +57,7 @@ class TrainedAgent:
             return []
         finite = np.asarray(np.isfinite(given).all(axis=1))
         configurations = self.predict(np.where(finite[:, None], given, 0.0))
-        distances = nearest_distances(given, self.bundle.neighbours)
+        distances = _nearest(unit_rows(given), self.bundle.neighbours)
         choices = []
         for row, configuration in enumerate(configurations):
             if not finite[row]:
@@ -93,7 +93,12 @@ def nearest_distances(vectors: np.ndarray, neighbours: np.ndarray, *, leave_one_
     With `leave_one_out` row i of `vectors` is row i of `neighbours` and does not count as its own neighbour;
     without another neighbour the distance is infinite.
     """
-    units, others = _units(vectors), _units(neighbours)
+    units, others = unit_rows(vectors), unit_rows(neighbours)
+    return _nearest(units, others, leave_one_out=leave_one_out)
+
+
+def _nearest(units: np.ndarray, others: np.ndarray, *, leave_one_out: bool = False) -> np.ndarray:
+    """The distances for rows of length 1."""
     nearest = np.empty(len(units))
     for start in range(0, len(units), FAR_BATCH):
         similarity = units[start : start + FAR_BATCH] @ others.T
@@ -110,9 +115,3 @@ def far_distance(vectors: np.ndarray, quantile: float) -> float:
         return 2.0
     threshold = float(np.quantile(nearest_distances(vectors, vectors, leave_one_out=True), quantile))
     return threshold if math.isfinite(threshold) else 2.0
-
-
-def _units(vectors: np.ndarray) -> np.ndarray:
-    safe = np.nan_to_num(np.asarray(vectors, dtype=np.float32), posinf=0.0, neginf=0.0)
-    norms = np.linalg.norm(safe, axis=1, keepdims=True)
-    return safe / np.where(norms > 0, norms, 1.0)

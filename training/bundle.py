@@ -17,7 +17,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from corag.errors import ModelError
-from training.grid import Ranges
+from training.grid import Ranges, unit_rows
 
 if TYPE_CHECKING:
     from training.network import AgentNetwork
@@ -72,7 +72,7 @@ class AgentCard(BaseModel):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bundle:
-    """A loaded agent: its card, its network, and the vectors [m, d] of the questions it was trained on."""
+    """A loaded agent: its card, its network, and the training questions' vectors [m, d], scaled to length 1."""
 
     card: AgentCard
     network: "AgentNetwork"
@@ -177,7 +177,7 @@ def _vectors(folder: Path, card: AgentCard, content: bytes) -> np.ndarray:
         raise ModelError(
             f"{folder / NEIGHBOURS}: holds vectors {list(vectors.shape)}, {CARD} says {card.dimension} dimensions"
         )
-    return vectors
+    return unit_rows(vectors)
 
 
 def _sha256(content: bytes) -> str:

@@ -1,4 +1,4 @@
-"""Between the swept grid and numbers in [0, 1]: scaling targets, clipping predictions, snapping to a recorded trial."""
+"""Scaling: parameters to [0, 1] and back, clipped; vectors to length 1; a choice to its nearest recorded trial."""
 
 from collections.abc import Sequence
 
@@ -58,6 +58,13 @@ def from_unit(scaled: np.ndarray, ranges: Ranges) -> np.ndarray:
     """float64 [n, 3] parameters of scaled predictions, clipped to the swept range."""
     finite = np.nan_to_num(np.asarray(scaled, dtype=np.float64), nan=0.0, posinf=1.0, neginf=0.0)
     return np.clip(ranges.low + finite * (ranges.high - ranges.low), ranges.low, ranges.high)
+
+
+def unit_rows(vectors: np.ndarray) -> np.ndarray:
+    """float32 [n, d] the vectors scaled to length 1; what is not finite becomes 0, and a zero vector stays one."""
+    safe = np.nan_to_num(np.asarray(vectors, dtype=np.float32), posinf=0.0, neginf=0.0)
+    norms = np.linalg.norm(safe, axis=1, keepdims=True)
+    return safe / np.where(norms > 0, norms, np.float32(1.0))
 
 
 def snap(configuration: Configuration, grid: Sequence[Configuration], recorded: np.ndarray, ranges: Ranges) -> int:
