@@ -91,6 +91,11 @@ class ChunkStore:
             raise StoreError(f"{self._where}: holds no chunk {lost[0]!r} ({len(lost)} are missing); ingest it again")
         return [found[one] for one in chunk_ids]
 
+    def all_chunks(self) -> list[Chunk]:
+        """Every chunk of the table, by chunk id."""
+        chunks = to_chunks(self._table.search().select(list(CHUNK_COLUMNS)).to_arrow())
+        return sorted(chunks, key=lambda chunk: chunk.chunk_id)
+
     def replace_documents(self, chunks: Sequence[Chunk], doc_hashes: Mapping[str, str], vectors: Vectors) -> None:
         """Make `chunks` with `vectors` [n, d] all that the table holds of their documents, in one version.
 

@@ -1,8 +1,7 @@
 """The chunk store on real LanceDB tables in a temporary folder."""
 
 import dataclasses
-import subprocess
-import sys
+import multiprocessing
 from pathlib import Path
 
 import numpy as np
@@ -63,6 +62,8 @@ def test_a_chunk_comes_back_as_it_went_in(store: ChunkStore) -> None:
     fill(store, [chunk], unit_vectors(1))
     assert [chunk] == store.get(["007#0"])
     assert store.documents() == {"18_19": "h"}
+    fill(store, [make_chunk("001")], unit_vectors(1))
+    assert [one.chunk_id for one in store.all_chunks()] == ["001#0", "007#0"]
 
 
 def test_search_equals_brute_force(store: ChunkStore) -> None:
@@ -235,24 +236,23 @@ def test_old_versions_are_dropped(tmp_path: Path) -> None:
     store.check_unique()
 
 
-WRITER = """
-import sys
-import numpy as np
-from corag.settings import StoreSettings
-from corag.store import ChunkStore
-sys.path.insert(0, sys.argv[2])
-from test_store import Identity, fill, make_chunk, unit_vectors
-store = ChunkStore.create(sys.argv[1], StoreSettings(), Identity())
-for start in range(0, 60, 20):
-    fill(store, [make_chunk(f"d{index}") for index in range(start, start + 20)], unit_vectors(20, start))
-"""
+def write_all(folder: Path) -> None:
+    """Make the table and write sixty chunks in three batches."""
+    store = ChunkStore.create(str(folder), StoreSettings(), Identity())
+    for start in range(0, 60, 20):
+        fill(store, [make_chunk(f"d{index}") for index in range(start, start + 20)], unit_vectors(20, start))
 
 
 def test_concurrent_writers_leave_one_row_per_chunk(tmp_path: Path) -> None:
-    """Three processes that make the table and write the same chunks at once leave each chunk once."""
-    command = [sys.executable, "-c", WRITER, str(tmp_path), str(Path(__file__).parent)]
-    writers = [subprocess.Popen(command) for _ in range(3)]
-    assert [writer.wait(timeout=120) for writer in writers] == [0, 0, 0]
+    """Four processes that make the table and write the same chunks at once, without a lock, leave each chunk once."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["test_store", "lancedb"])
+    writers = [context.Process(target=write_all, args=(tmp_path,)) for _ in range(4)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join(120)
+    assert [writer.exitcode for writer in writers] == [0] * 4
     store = ChunkStore.open(str(tmp_path), StoreSettings(), Identity())
     store.check_unique()
     assert store.count == 60

@@ -7,6 +7,7 @@ vectors of the single tokens, for late interaction.
 import json
 import os
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -27,20 +28,27 @@ _CHARACTERS_PER_TOKEN = 64
 class MiniLM:
     """Embeds with mean pooling over the last layer. `model` is a folder or hub name; None takes the packaged one.
 
+    The model itself is loaded at the first text: a run whose texts are all remembered never waits for it.
+
     Raises:
         ModelError: the folder holds no such model, or pools otherwise.
     """
 
     def __init__(self, model: str | None, max_length: int, batch_size: int) -> None:
         folder = minilm_folder() if model is None else model_folder(model)
-        _check_pooling(folder)
-        self._tokenizer, self._model = _load(folder)
+        config = _read_config(folder)
+        self._folder = folder
         self._batch_size = batch_size
         self.name = PACKAGED_NAME if model is None else folder.name
         self.revision = folder_revision(folder)
-        self.dimension = int(self._model.config.hidden_size)
-        self.max_length = min(max_length, int(self._model.config.max_position_embeddings))
+        self.dimension = int(config["hidden_size"])
+        self.max_length = min(max_length, int(config["max_position_embeddings"]))
         self.truncated = 0
+
+    @cached_property
+    def _parts(self) -> tuple[Any, Any]:
+        """The tokenizer and the model."""
+        return _load(self._folder)
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Vectors [n, d] of length 1, in the order of `texts`."""
@@ -70,7 +78,8 @@ class MiniLM:
         """Token ids with the two special tokens around them, cut to the model's length."""
         longest = self.max_length * _CHARACTERS_PER_TOKEN
         shortened = [clean(text[:longest]) for text in texts]
-        all_ids = [encoding.ids for encoding in self._tokenizer.encode_batch(shortened)]
+        tokenizer, _ = self._parts
+        all_ids = [encoding.ids for encoding in tokenizer.encode_batch(shortened)]
         self.truncated += sum(
             len(ids) > self.max_length or len(text) > longest for ids, text in zip(all_ids, texts, strict=True)
         )
@@ -86,15 +95,23 @@ class MiniLM:
         for row, one in enumerate(ids):
             tokens[row, : len(one)] = one
             mask[row, : len(one)] = 1
+        _, model = self._parts
         with torch.inference_mode():
-            output = self._model(input_ids=torch.from_numpy(tokens), attention_mask=torch.from_numpy(mask))
+            output = model(input_ids=torch.from_numpy(tokens), attention_mask=torch.from_numpy(mask))
         return output.last_hidden_state.float().numpy(), mask.astype(np.float32)
 
 
-def _check_pooling(folder: Path) -> None:
+def _read_config(folder: Path) -> dict[str, Any]:
+    """The model's configuration, after a look at whether its files and its pooling are as needed."""
     described = folder / "1_Pooling" / "config.json"
     if described.is_file() and not json.loads(described.read_text("utf-8")).get("pooling_mode_mean_tokens"):
         raise ModelError(f"{folder}: this model does not pool by the mean of its tokens; use embedder.kind: flag")
+    if not (folder / "tokenizer.json").is_file():
+        raise ModelError(f"{folder}: no tokenizer.json in this model folder; use embedder.kind: flag")
+    config: dict[str, Any] = json.loads((folder / "config.json").read_text("utf-8"))
+    if not {"hidden_size", "max_position_embeddings"} <= set(config):
+        raise ModelError(f"{folder}: its config.json describes no BERT-like encoder; use embedder.kind: flag")
+    return config
 
 
 def _load(folder: Path) -> tuple[Any, Any]:
@@ -105,8 +122,6 @@ def _load(folder: Path) -> tuple[Any, Any]:
     from transformers.utils import logging as transformers_logging
 
     transformers_logging.disable_progress_bar()
-    if not (folder / "tokenizer.json").is_file():
-        raise ModelError(f"{folder}: no tokenizer.json in this model folder; use embedder.kind: flag")
     try:
         tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         model = AutoModel.from_pretrained(str(folder), local_files_only=True, dtype="auto").float().eval()
