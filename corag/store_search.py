@@ -17,7 +17,7 @@ _SIMILARITY_DIGITS = 6
 _FUSION_CONSTANT = 60
 _QUERY_CHARACTERS = 2000
 _LEAST_PROBES = 20
-_PROBED_SHARE = 0.1
+_PROBED_SHARE = 0.15
 
 
 def by_vector(table: Any, vectors: Vectors, limit: int, where: str | None, indexed_rows: int) -> list[list[Candidate]]:
@@ -31,7 +31,7 @@ def by_vector(table: Any, vectors: Vectors, limit: int, where: str | None, index
         if where is not None:
             query = query.where(where, prefilter=True)
         if indexed_rows:
-            # A tenth of the partitions, and all of them where a narrow filter leaves too few rows.
+            # A share of the partitions, and all of them where a narrow filter leaves too few rows.
             query = query.minimum_nprobes(probes(indexed_rows)).maximum_nprobes(0)
         rows = query.select([*CHUNK_COLUMNS, "vector", "_distance"]).to_arrow()
         for index, vector in enumerate(part):
