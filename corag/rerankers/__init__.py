@@ -79,7 +79,7 @@ def _likelihood(settings: RerankerSettings, generator: "Callable[[], Generator]"
     from corag.settings import GeneratorSettings
 
     if settings.model is not None:
-        model: Generator = TransformersGenerator(GeneratorSettings(model=settings.model), Path())
+        model: Generator = TransformersGenerator(GeneratorSettings.model_validate({"model": settings.model}), Path())
     else:
         model = generator()
     if not isinstance(model, TransformersGenerator):
