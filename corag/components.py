@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from corag.agents import fixed_configuration
 from corag.errors import StoreError
 from corag.generation_memo import GenerationMemo
+from corag.order_scorer import PairCount
 from corag.settings import Config
 from corag.workspace import Workspace
 
@@ -29,6 +30,8 @@ class Components:
     def __init__(self, config: Config, workspace: Workspace) -> None:
         self.config = config
         self.workspace = workspace
+        self.pairs = PairCount()
+        self._rerankers: dict[str, Reranker] = {}
 
     @cached_property
     def memo(self) -> "Memo":
@@ -92,28 +95,30 @@ class Components:
         """Every chunk of the store, by id."""
         return self.store.all_chunks()
 
-    @cached_property
-    def rerankers(self) -> "dict[str, Reranker]":
-        """Every configured reranker by its name."""
+    def reranker(self, name: str) -> "Reranker":
+        """The configured reranker of that name, loaded at its first use."""
         from corag.rerankers import load_reranker
 
-        return {
-            settings.name: load_reranker(
+        if name not in self._rerankers:
+            settings = next(one for one in self.config.rerankers if one.name == name)
+            logger.info("loading the reranker %s (%s)", name, settings.kind)
+            self._rerankers[name] = load_reranker(
                 settings,
                 embedder=lambda: self.embedder,
                 generator=lambda: self.generator,
                 corpus=lambda: [chunk.text for chunk in self.chunks],
             )
-            for settings in self.config.rerankers
-        }
+        return self._rerankers[name]
 
     def scorers(self) -> "dict[str, OrderScorer]":
         """A fresh scorer over each reranker's memory: one a batch of questions, so that none grows for ever."""
         from corag.order_scorer import OrderScorer
 
         table = self.memo.table("scores")
-        normalize = self.config.search.normalize
-        return {name: OrderScorer(reranker, table, normalize=normalize) for name, reranker in self.rerankers.items()}
+        return {
+            one.name: OrderScorer(self.reranker(one.name), table, self.config.search.normalize, self.pairs)
+            for one in self.config.rerankers
+        }
 
     @cached_property
     def fixed(self) -> "Configuration":

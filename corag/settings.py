@@ -102,9 +102,10 @@ class FixedConfiguration(Settings):
 class SearchSettings(Settings):
     """How the chunk order is found (METHOD: search)."""
 
-    strategy: Literal["mcts", "exhaustive", "branch-and-bound", "greedy", "document-order", "shuffle"] = "mcts"
+    strategy: Literal["mcts", "exhaustive", "branch-and-bound", "greedy", "document-order", "shuffle", "naive"] = "mcts"
     budget: int = Field(256, ge=1)
-    backup: Literal["best", "all"] = "best"
+    backup: Literal["best", "all"] = "all"
+    selection: Literal["uct", "best-first"] = "uct"
     normalize: Literal["per_query", "none"] = "per_query"
     max_chunks: int = Field(5, ge=1, le=5)
     fixed: FixedConfiguration = FixedConfiguration()

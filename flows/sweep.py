@@ -147,7 +147,7 @@ def try_configurations(parts: Components, questions: list[Question]) -> SweepOut
         prompt=config.prompt,
         metrics=config.metrics,
     )
-    configurations = grid(list(parts.rerankers), config.sweep)
+    configurations = grid([one.name for one in config.rerankers], config.sweep)
     with progress("sweep (questions)", len(questions)) as advance:
         return sweep(questions, configurations, sweep_parts, config.sweep, advance)
 
@@ -177,7 +177,7 @@ def keep(
         "best_rerankers": _winners(train),
         "headroom": str(headroom) if headroom else "not measured (forced)",
         "headroom_mean": headroom.over_none.mean if headroom else None,
-        "pairs": {"alone": outcome.pairs_alone, "scored": scored.made, "remembered": scored.remembered},
+        "pairs": {"alone": outcome.pairs_alone, "scored": scored.scored, "remembered": scored.remembered},
         "calls": {"alone": outcome.calls_alone, "made": calls.made, "asked": calls.asked},
         "references": parts.config.sweep.references,
         "stemming": parts.config.metrics.stemming,

@@ -1,0 +1,41 @@
+"""Many documents a file: records with `text`, and if given `doc_id`, `title` and metadata."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from corag.errors import InputError
+from corag.quarantine import Rejected
+from corag.records import Record, read_records, text_field
+from corag.values import Document
+
+ID_FIELDS = ("doc_id", "id")
+
+
+def read_record_file(path: Path, name: str) -> Iterator[tuple[Document | Rejected, str]]:
+    """Each record's document, or why it has none, with its place as `file:line`."""
+    try:
+        for record in read_records(path):
+            where = f"{path}:{record.line}"
+            yield (record if isinstance(record, Rejected) else _document(record, name)), where
+    except InputError as error:
+        yield Rejected(str(path), None, str(error)), str(path)
+
+
+def _document(record: Record, name: str) -> Document | Rejected:
+    fields = dict(record.fields)
+    if "text" not in fields:
+        return record.rejected("has no field `text`")
+    text = fields.pop("text")
+    if not isinstance(text, str):
+        return record.rejected(f"`text` is {type(text).__name__}, not a string")
+    if not text.strip():
+        return record.rejected("`text` is empty")
+    doc_id = next((fields[field] for field in ID_FIELDS if fields.get(field) not in (None, "")), None)
+    fields = {field: value for field, value in fields.items() if field not in ID_FIELDS and value is not None}
+    title = fields.pop("title", "")
+    return Document(
+        doc_id=f"{name}#{record.line}" if doc_id is None else text_field(doc_id),
+        title=text_field(title),
+        text=text.replace("\x00", "\ufffd"),
+        metadata={field: text_field(value) for field, value in sorted(fields.items())},
+    )

@@ -1,0 +1,92 @@
+"""The policy tree (paper §4): its root is the empty order, a child appends one unused candidate."""
+
+import math
+from collections.abc import Sequence
+
+from corag.search.parameters import SearchParameters, SearchResult, better, value_of
+from corag.values import ChunkOrder
+
+ROOT = 0
+NO_PARENT = -1
+
+
+class PolicyTree:
+    """One tree as parallel lists indexed by node; only index tuples are kept, never texts.
+
+    order[v]: the path from the root. cost[v]: its tokens. benefit[v]: W of the order, −inf where it has none (NaN).
+    visits[v]: N(v). reward[v]: V(v), the sum of the rewards backed up through v. children[v]: None until v is
+    expanded. closed[v]: nothing below v is left to expand. total: N, the rewards backed up in the whole tree.
+    """
+
+    def __init__(self, costs: Sequence[int], parameters: SearchParameters) -> None:
+        self.costs = tuple(costs)
+        self.parameters = parameters
+        self.order: list[ChunkOrder] = [()]
+        self.parent = [NO_PARENT]
+        self.cost = [0]
+        self.benefit = [0.0]
+        self.visits = [0]
+        self.reward = [0.0]
+        self.children: list[range | None] = [None]
+        self.closed = [not self.appendable((), 0)]
+        self.total = 0
+        self.iterations = 0
+        self.nan = 0
+        self.best = ROOT
+
+    def appendable(self, order: ChunkOrder, cost: int) -> list[int]:
+        """The unused candidates that still fit the budget behind `order`."""
+        left = self.parameters.budget - cost
+        return [index for index, price in enumerate(self.costs) if price <= left and index not in order]
+
+    def utility(self, node: int) -> float:
+        """U(v) = V(v)/N(v) + c·sqrt(ln N / N(v)) − λ·cost(v)/B (Def. 4.2); +inf for an unvisited node."""
+        visits = self.visits[node]
+        if not visits:
+            return math.inf
+        explore = self.parameters.exploration_coefficient * math.sqrt(math.log(self.total) / visits)
+        return value_of(self.reward[node] / visits + explore, self.cost[node], self.parameters)
+
+    def value(self, node: int) -> float:
+        """W − λ·cost/B of the node's own order."""
+        return value_of(self.benefit[node], self.cost[node], self.parameters)
+
+    def result(self) -> SearchResult:
+        """The order of greatest value over every node, intermediate ones included; () if none beats the empty one."""
+        best = self.best
+        return SearchResult(
+            order=self.order[best],
+            benefit=self.benefit[best],
+            value=self.value(best),
+            cost=self.cost[best],
+            scored=len(self.order) - 1,
+            iterations=self.iterations,
+            nan=self.nan,
+            stopped=self._stopped(),
+        )
+
+    def _stopped(self) -> str:
+        if not self.costs:
+            return "no candidates"
+        if self.closed[ROOT]:
+            return "every order within the budget is scored" if self.iterations else "no candidate fits the budget"
+        return "iterations used up"
+
+    def add(self, parent: int, candidate: int, benefit: float) -> int:
+        """A new child of `parent`; returns its node. A child without a score is closed at once."""
+        order = (*self.order[parent], candidate)
+        cost = self.cost[parent] + self.costs[candidate]
+        missing = not math.isfinite(benefit)
+        self.nan += missing
+        self.order.append(order)
+        self.parent.append(parent)
+        self.cost.append(cost)
+        self.benefit.append(-math.inf if missing else benefit)
+        self.visits.append(0)
+        self.reward.append(0.0)
+        self.children.append(None)
+        self.closed.append(missing or not self.appendable(order, cost))
+        node = len(self.order) - 1
+        if not missing and better(self.value(node), order, self.value(self.best), self.order[self.best]):
+            self.best = node
+        return node
