@@ -12,15 +12,18 @@ Vectors = NDArray[np.float32]
 class Embedder(Protocol):
     """Turns texts into vectors.
 
-    `revision` changes when the weights do; `max_length` counts the model's own tokens, special ones included;
-    `truncated` counts the texts that were longer, since the embedder was loaded.
+    `revision` changes when the weights do; `max_length` counts the model's own tokens, special ones included.
     """
 
     name: str
     revision: str
     dimension: int
     max_length: int
-    truncated: int
+
+    @property
+    def truncated(self) -> int:
+        """Texts that were longer than `max_length` and were cut, since the embedder was loaded."""
+        ...
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Vectors [n, d] of length 1, in the order of `texts`; a text without a usable vector gets a row of NaN."""
