@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from corag.agents import Agent, Choice
-from corag.answer_rows import AnswerRow, Citation, Latency
+from corag.answer_rows import AnswerRow, Citation, Latency, Status
 from corag.generation_memo import GenerationMemo
 from corag.prompts import build_prompt
 from corag.retrieval import Retrieval
@@ -98,7 +98,7 @@ def _row(
     configuration = choice.configuration
     chunks = chosen.chunks if chosen is not None and chosen.error is None else ()
     error = retrieval.error or (chosen.error if chosen else None) or (generation.error if generation else None)
-    status = "answered"
+    status: Status = "answered"
     if error is not None:
         status = "failed"
     elif generation is None:

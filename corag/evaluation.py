@@ -9,6 +9,7 @@ from corag.generation_memo import GenerationMemo
 from corag.metrics import Interval, best_rouge, bootstrap
 from corag.prompts import build_prompt
 from corag.retrieval import Retrieval
+from corag.search import Strategy
 from corag.selection import Chosen, Selection
 from corag.settings import MetricSettings, PromptSettings
 from corag.values import Configuration, Question
@@ -16,7 +17,7 @@ from corag.values import Configuration, Question
 NAIVE = "naive"
 FIXED = "corag-fixed"
 AGENT = "corag"
-STRATEGIES = {
+STRATEGIES: dict[str, Strategy] = {
     FIXED: "mcts",
     AGENT: "mcts",
     NAIVE: "naive",

@@ -88,7 +88,7 @@ def _neighbour_spread(winner: Trial, trials: Sequence[Trial], settings: SweepSet
 
     A winner whose neighbours score quite differently owes its place to chance.
     """
-    axes = (
+    axes: tuple[list[float], ...] = (
         sorted(settings.iterations),
         sorted(settings.cost_coefficients),
         sorted(settings.exploration_coefficients),
@@ -102,7 +102,7 @@ def _neighbour_spread(winner: Trial, trials: Sequence[Trial], settings: SweepSet
             configuration.exploration_coefficient,
         )
         try:
-            return tuple(list(axis).index(value) for axis, value in zip(axes, values, strict=True))
+            return tuple(axis.index(value) for axis, value in zip(axes, values, strict=True))
         except ValueError:
             return None
 

@@ -134,7 +134,7 @@ class GeneratorSettings(Settings):
 class PromptSettings(Settings):
     """What the generator is told; `{context}` and `{question}` are filled in."""
 
-    system: str = "Answer the question in full sentences taken from the context."
+    system: str = "Answer the question by quoting full sentences from the context, word for word."
     user: str = "Context:\n{context}\n\nQuestion: {question}"
     user_without_context: str = "Question: {question}"
 

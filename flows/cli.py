@@ -152,7 +152,7 @@ def explain(
 ) -> None:
     """Show one question: the candidates, the policy tree, why this order, the prompt and the answer."""
     with outcome("explain", config, overrides, debug) as call:
-        from flows.report import explain_question
+        from flows.explain import explain_question
 
         typer.echo(explain_question(*call, question=question, out=out))
 

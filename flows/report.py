@@ -1,4 +1,4 @@
-"""Report: methods compared on the same questions; and one question explained."""
+"""Report: methods compared on the same questions."""
 
 from dataclasses import asdict
 from pathlib import Path

@@ -2,10 +2,13 @@
 
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from prefect import flow, serve
+from prefect.client.schemas.objects import ConcurrencyLimitConfig, ConcurrencyLimitStrategy
 from prefect.client.schemas.schedules import CronSchedule
+from prefect.schedules import Cron, Schedule
 from pydantic import ValidationError
 
 from corag.config import load_config
@@ -15,6 +18,9 @@ from flows.answer import answer_flow
 from flows.promote import promote_flow
 from flows.sweep import sweep_flow
 from flows.train import train_flow
+
+if TYPE_CHECKING:
+    from prefect.deployments.runner import RunnerDeployment
 
 
 @flow(name="nightly-answer", flow_run_name="nightly-{date}", retries=2, retry_delay_seconds=60)
@@ -38,7 +44,7 @@ def retrain_flow(config_file: str | None, overrides: list[str]) -> str:
     return promote_flow(config_file, overrides)
 
 
-def cron_schedule(cron: str, schedule: ScheduleSettings, key: str) -> CronSchedule:
+def cron_schedule(cron: str, schedule: ScheduleSettings, key: str) -> Schedule:
     """The schedule of one cron line in the configured time zone.
 
     Raises:
@@ -51,10 +57,11 @@ def cron_schedule(cron: str, schedule: ScheduleSettings, key: str) -> CronSchedu
             f"schedule.timezone {schedule.timezone!r} is not known; use a name such as 'Europe/Paris' or 'UTC'"
         ) from None
     try:
-        return CronSchedule(cron=cron, timezone=schedule.timezone)
+        CronSchedule(cron=cron, timezone=schedule.timezone)
     except ValidationError as error:
         detail = error.errors()[0]["msg"].removeprefix("Value error, ")
         raise ConfigError(f"schedule.{key} {cron!r} is not a cron line of five fields ({detail})") from None
+    return Cron(cron, timezone=schedule.timezone)
 
 
 def serve_schedules(config_file: str | None, overrides: list[str]) -> None:
@@ -67,14 +74,12 @@ def serve_schedules(config_file: str | None, overrides: list[str]) -> None:
     nightly = cron_schedule(config.schedule.nightly_cron, config.schedule, "nightly_cron")
     weekly = cron_schedule(config.schedule.weekly_cron, config.schedule, "weekly_cron")
     parameters = {"config_file": config_file, "overrides": _absolute_overrides(config, overrides)}
-    from prefect.client.schemas.objects import ConcurrencyLimitConfig, ConcurrencyLimitStrategy
-
     alone = ConcurrencyLimitConfig(limit=1, collision_strategy=ConcurrencyLimitStrategy.CANCEL_NEW)
-    serve(
-        nightly_flow.to_deployment(name="nightly", schedule=nightly, parameters=parameters, concurrency_limit=alone),
-        retrain_flow.to_deployment(name="weekly", schedule=weekly, parameters=parameters, concurrency_limit=alone),
-        pause_on_shutdown=False,
-    )
+    deployments = [
+        flow_of_schedule.to_deployment(name=name, schedule=when, parameters=parameters, concurrency_limit=alone)
+        for flow_of_schedule, name, when in ((nightly_flow, "nightly", nightly), (retrain_flow, "weekly", weekly))
+    ]
+    serve(*(cast("RunnerDeployment", deployment) for deployment in deployments), pause_on_shutdown=False)
 
 
 def _absolute_overrides(config: Config, overrides: list[str]) -> list[str]:

@@ -57,14 +57,18 @@ def _embedded(settings: RerankerSettings, embedder: "Callable[[], Embedder]") ->
     from corag.rerankers.late_interaction import LateInteractionReranker, TokenEmbedder
 
     own = settings.model is not None or settings.max_length is not None
-    model = None if own else embedder()
+    model = _minilm(settings) if own else _bare(embedder())
     if settings.kind == "dense":
-        used = _minilm(settings) if model is None else model
-        return CosineReranker(settings.name, "dense", used, settings.batch_pairs)
-    # The wrapper that remembers whole texts' vectors knows no tokens, what it wraps may.
-    model = getattr(model, "inner", model)
+        return CosineReranker(settings.name, "dense", model, settings.batch_pairs)
     tokens = model if isinstance(model, TokenEmbedder) else _minilm(settings)
     return LateInteractionReranker(settings.name, tokens, settings.batch_pairs)
+
+
+def _bare(embedder: "Embedder") -> "Embedder":
+    """The embedder without its memory: scores have one of their own, and vectors of joined texts only fill it."""
+    from corag.embedders import CachedEmbedder
+
+    return embedder.inner if isinstance(embedder, CachedEmbedder) else embedder
 
 
 def _minilm(settings: RerankerSettings) -> "MiniLM":
