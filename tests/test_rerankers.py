@@ -161,8 +161,9 @@ def test_late_interaction_without_tokens_is_nan(signals):
 
 def test_lexical_agrees_with_the_library(signals):
     """On the library's own documents the score is the library's."""
-    from corag.words import words
     from rank_bm25 import BM25Plus
+
+    from corag.words import words
 
     expected = BM25Plus([words(text) for text in CORPUS]).get_scores(words(QUERY))
     assert score(signals["lexical"], QUERY, CORPUS) == pytest.approx(list(expected))
