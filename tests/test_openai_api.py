@@ -246,6 +246,15 @@ def test_a_server_that_comes_back_answers_every_prompt(server):
     assert [one.text for one in answers] == [f"echo {text}" for text in texts]
 
 
+def test_failures_of_an_outage_do_not_count_against_a_prompt(server):
+    """After an outage a prompt has all its retries again: two more failures do not end it."""
+    server.everything = 503
+    server.script["a"] = [500, 500]
+    threading.Timer(0.5, lambda: setattr(server, "everything", None)).start()
+    (answer,) = generator(server, concurrency=1, give_up_seconds=20.0).generate(prompts("a"))
+    assert answer.text == "echo a"
+
+
 def test_a_given_up_server_is_used_again_when_it_is_back(server):
     """After giving up, the next batch finds the server that came back."""
     server.everything = 500
