@@ -45,7 +45,8 @@ def by_words(table: Any, text: str, vector: Vectors, limit: int, where: str | No
     from lancedb.query import MatchQuery
 
     words = text[:_QUERY_CHARACTERS].encode("utf-8", "replace").decode("utf-8")
-    query = table.search(MatchQuery(words, "text"), query_type="fts").limit(limit)
+    match = MatchQuery(words, "text")  # type: ignore[call-arg]  # its defaults are hidden from the type checker
+    query = table.search(match, query_type="fts").limit(limit)
     if where is not None:
         query = query.where(where, prefilter=True)
     rows = query.select([*CHUNK_COLUMNS, "vector", "_score"]).to_arrow()
