@@ -240,9 +240,10 @@ def test_a_dead_server_ends_the_batch_in_bounded_time(server):
 def test_a_server_that_comes_back_answers_every_prompt(server):
     """An outage in mid-batch pauses the batch; once the server is back all prompts are answered."""
     server.everything = 503
-    threading.Timer(0.6, lambda: setattr(server, "everything", None)).start()
     texts = [str(number) for number in range(20)]
-    answers = generator(server, give_up_seconds=20.0).generate(prompts(*texts))
+    asking = generator(server, give_up_seconds=20.0)
+    threading.Timer(0.6, lambda: setattr(server, "everything", None)).start()
+    answers = asking.generate(prompts(*texts))
     assert [one.text for one in answers] == [f"echo {text}" for text in texts]
 
 
@@ -250,8 +251,9 @@ def test_failures_of_an_outage_do_not_count_against_a_prompt(server):
     """After an outage a prompt has all its retries again: two more failures do not end it."""
     server.everything = 503
     server.script["a"] = [500, 500]
+    asking = generator(server, concurrency=1, give_up_seconds=20.0)
     threading.Timer(0.5, lambda: setattr(server, "everything", None)).start()
-    (answer,) = generator(server, concurrency=1, give_up_seconds=20.0).generate(prompts("a"))
+    (answer,) = asking.generate(prompts("a"))
     assert answer.text == "echo a"
 
 
