@@ -1,6 +1,7 @@
 """Scores requests of many searches: through the memo first, then in pooled reranker batches of similar length."""
 
 import hashlib
+import itertools
 import logging
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -33,6 +34,7 @@ class _Query:
     text: str
     chunk_texts: tuple[str, ...]
     chunk_hashes: tuple[str, ...]
+    key: str
 
 
 class OrderScorer:
@@ -53,33 +55,33 @@ class OrderScorer:
         self._table = table
         self._normalize = normalize
         self._queries: dict[Hashable, _Query] = {}
-        self._singles: dict[Hashable, dict[int, float]] = {}
         self._to_benefit: dict[Hashable, Callable[[float], float]] = {}
         self.count = count or PairCount()
 
     def add_query(self, scope: Hashable, query: str, candidates: Sequence[Candidate]) -> None:
-        """Tell of a query and its candidates before orders of `scope` are asked for."""
+        """Tell of a query and its candidates before orders of `scope` are asked for; others of that scope end."""
         texts = tuple(candidate.chunk.text for candidate in candidates)
-        hashes = tuple(hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:24] for text in texts)
-        self._queries[scope] = _Query(query, texts, hashes)
+        known = self._queries.get(scope)
+        if known is not None and (known.text, known.chunk_texts) == (query, texts):
+            return
+        hashes = tuple(_hash(text) for text in texts)
+        self._queries[scope] = _Query(query, texts, hashes, _hash(key(self._reranker.identity, query)))
+        # The range of other candidates would scale these wrongly.
+        self._to_benefit.pop(scope, None)
 
     def __call__(self, requests: Sequence[Request]) -> tuple[list[float], dict[Hashable, str]]:
         """Benefits [n] of the requests, and the scopes on which the reranker raised, with the reason."""
         # The range of a query is that of all its single candidates, whichever of them the caller asks for first.
-        singles = [
-            (scope, (index,))
+        singles: dict[Hashable, list[Request]] = {
+            scope: [(scope, (index,)) for index in range(len(self._queries[scope].chunk_texts))]
             for scope in dict.fromkeys(scope for scope, _ in requests)
             if scope not in self._to_benefit
-            for index in range(len(self._queries[scope].chunk_texts))
-        ]
-        wanted = list(dict.fromkeys([*singles, *requests]))
-        raw, failed = self._raw_scores(wanted)
-        for scope, order in singles:
-            self._singles.setdefault(scope, {})[order[0]] = raw[scope, order]
-        for scope, scores in self._singles.items():
-            if scope not in self._to_benefit and scope not in failed:
-                ranged = [scores[index] for index in sorted(scores)]
-                self._to_benefit[scope] = normalizer(ranged, self._normalize, self._reranker.to_unit)
+        }
+        raw, failed = self._raw_scores(list(dict.fromkeys([*itertools.chain(*singles.values()), *requests])))
+        for scope, alone in singles.items():
+            if scope not in failed:
+                scores = [raw[request] for request in alone]
+                self._to_benefit[scope] = normalizer(scores, self._normalize, self._reranker.to_unit)
         benefits = [
             math.nan if scope in failed else self._to_benefit[scope](raw[scope, order]) for scope, order in requests
         ]
@@ -99,7 +101,7 @@ class OrderScorer:
         )
         failed: dict[Hashable, str] = {}
         for start in range(0, len(missing), PAIRS_PER_COMMIT):
-            batch = missing[start : start + PAIRS_PER_COMMIT]
+            batch = [request for request in missing[start : start + PAIRS_PER_COMMIT] if request[0] not in failed]
             fresh = self._score(batch, failed)
             self._table.put_many({keys[request]: score for request, score in fresh.items()})
             raw.update(fresh)
@@ -109,12 +111,17 @@ class OrderScorer:
 
     def _score(self, requests: Sequence[Request], failed: dict[Hashable, str]) -> dict[Request, float]:
         """Scores of one batch; where the reranker raises, each query is tried alone and only the culprit fails."""
+        if not requests:
+            return {}
         try:
-            scores = self._reranker.score_pairs([self._pair(request) for request in requests])
+            scores = [float(score) for score in self._reranker.score_pairs([self._pair(one) for one in requests])]
+            if len(scores) != len(requests):
+                raise ValueError(f"{len(scores)} scores for {len(requests)} pairs")
         except Exception as error:  # noqa: BLE001 - any reranker may raise anything: it is reported with its query
             if len({scope for scope, _ in requests}) == 1:
                 scope = requests[0][0]
-                failed[scope] = f"reranker {self._reranker.name}: {type(error).__name__}: {error}"
+                reason = " ".join(str(error).split())
+                failed[scope] = f"reranker {self._reranker.name}: {type(error).__name__}: {reason}"
                 logger.warning("%s (query %r)", failed[scope], self._queries[scope].text[:80])
                 return {}
             alone: dict[Request, float] = {}
@@ -122,7 +129,7 @@ class OrderScorer:
                 alone.update(self._score([request for request in requests if request[0] == scope], failed))
             return alone
         self.count.scored += len(requests)
-        return dict(zip(requests, (float(score) for score in scores), strict=True))
+        return dict(zip(requests, scores, strict=True))
 
     def _pair(self, request: Request) -> Pair:
         query = self._queries[request[0]]
@@ -134,7 +141,12 @@ class OrderScorer:
 
     def _key(self, request: Request) -> str:
         query = self._queries[request[0]]
-        return key(self._reranker.identity, query.text, *(query.chunk_hashes[index] for index in request[1]))
+        # All hashes have one length, so that no two lists of them share a key.
+        return ":".join([query.key, *[query.chunk_hashes[index] for index in request[1]]])
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:24]
 
 
 Scorers = Mapping[str, OrderScorer]

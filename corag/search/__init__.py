@@ -31,7 +31,8 @@ def search(
     `costs` are the candidates' tokens. `document-order` and `shuffle` rearrange what the tree search finds and need
     `places`, each candidate's (document, position). No returned order exceeds the budget or repeats a candidate.
     """
-    if strategy == "mcts":
+    if strategy == "mcts" or all(price > parameters.budget for price in costs):
+        # Where no candidate can be taken, the tree says why.
         return search_checkpoints(costs, benefit, parameters, [parameters.iterations])[parameters.iterations]
     if strategy in ("document-order", "shuffle"):
         found = search(costs, benefit, parameters)

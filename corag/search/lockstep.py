@@ -70,6 +70,7 @@ class _State:
         last = max(problem.checkpoints)
         self._search = TreeSearch(problem.costs, replace(problem.parameters, iterations=last))
         self._results: dict[int, SearchResult] = {}
+        self._read_off()
         self._asked: list[Request] = []
         self.failure: str | None = None
 
@@ -86,6 +87,9 @@ class _State:
 
     def receive(self, known: Mapping[Request, float]) -> None:
         self._search.receive([known[request] for request in self._asked])
+        self._read_off()
+
+    def _read_off(self) -> None:
         reached = self._search.tree.iterations
         if reached in self.problem.checkpoints:
             self._results[reached] = self._search.tree.result()

@@ -30,13 +30,19 @@ def select(tree: PolicyTree) -> int:
 
 def expand(tree: PolicyTree, node: int, benefits: Sequence[float]) -> range:
     """Create every child of `node` that fits the budget; `benefits` are theirs, in the order of the candidates."""
-    candidates = tree.appendable(tree.order[node], tree.cost[node])
+    candidates = tree.appendable(node)
     first = len(tree.order)
+    # What a child can append is among its siblings, so that the cheapest other sibling tells whether it is closed.
+    cheapest, *others = sorted(tree.costs[candidate] for candidate in candidates)
     for candidate, benefit in zip(candidates, benefits, strict=True):
-        tree.add(node, candidate, benefit)
-    tree.children[node] = range(first, len(tree.order))
+        price = tree.costs[candidate]
+        other = cheapest if price != cheapest else next(iter(others), None)
+        closed = other is None or tree.cost[node] + price + other > tree.parameters.budget
+        tree.add(node, candidate, benefit, closed)
+    children = range(first, len(tree.order))
+    tree.children[node] = children
     tree.iterations += 1
-    return range(first, len(tree.order))
+    return children
 
 
 def update(tree: PolicyTree, children: range) -> None:
@@ -47,14 +53,17 @@ def update(tree: PolicyTree, children: range) -> None:
     scored = [child for child in children if tree.benefit[child] != -float("inf")]
     if tree.parameters.backup == "best" and scored:
         scored = [max(scored, key=lambda child: (tree.benefit[child], -child))]
+    expanded = tree.parent[children[0]]
     for child in scored:
-        reward, node = tree.benefit[child], child
-        while node != NO_PARENT:
-            tree.visits[node] += 1
-            tree.reward[node] += reward
-            node = tree.parent[node]
-        tree.total += 1
-    node = tree.parent[children[0]] if len(children) else ROOT
+        tree.visits[child], tree.reward[child] = 1, tree.benefit[child]
+    node = expanded
+    while node != NO_PARENT:
+        tree.visits[node] += len(scored)
+        for child in scored:
+            tree.reward[node] += tree.benefit[child]
+        node = tree.parent[node]
+    tree.total += len(scored)
+    node = expanded
     while node != NO_PARENT and all(tree.closed[child] for child in tree.children[node] or ()):
         tree.closed[node] = True
         node = tree.parent[node]
@@ -76,7 +85,7 @@ class TreeSearch:
         """The orders of the next expansion, all to be scored in one batch."""
         self._node = select(self.tree)
         order = self.tree.order[self._node]
-        return [(*order, index) for index in self.tree.appendable(order, self.tree.cost[self._node])]
+        return [(*order, index) for index in self.tree.appendable(self._node)]
 
     def receive(self, benefits: Sequence[float]) -> None:
         """Finish the iteration with the benefits of the pending orders."""

@@ -12,6 +12,13 @@ Benefit = Callable[[Sequence[ChunkOrder]], Sequence[float]]
 Strategy = Literal["mcts", "exhaustive", "branch-and-bound", "greedy", "document-order", "shuffle", "naive"]
 
 
+DECIMALS = 9
+"""Values that are equal at so many decimals are a tie."""
+
+ROUNDING = 2 * 10.0**-DECIMALS
+"""A value that is lower by this much is lower at `DECIMALS` too."""
+
+
 @dataclass(frozen=True, slots=True)
 class SearchParameters:
     """The settings of one search.
@@ -62,9 +69,9 @@ def order_cost(order: ChunkOrder, costs: Sequence[int]) -> int:
 def better(value: float, order: ChunkOrder, than_value: float, than_order: ChunkOrder) -> bool:
     """Whether an order beats another: greater value, then fewer chunks, then the lower indices.
 
-    Values are compared at nine decimals, so that the rounding of a rescaled score decides nothing.
+    Values are compared at `DECIMALS`, so that the rounding of a rescaled score decides nothing.
     """
-    mine, theirs = round(value, 9), round(than_value, 9)
+    mine, theirs = round(value, DECIMALS), round(than_value, DECIMALS)
     if mine != theirs:
         return mine > theirs
     return (len(order), order) < (len(than_order), than_order)

@@ -75,13 +75,13 @@ def naive(costs: Sequence[int], benefit: Benefit, parameters: SearchParameters) 
     for (index,), score in ranked:
         if score == score and order_cost(order, costs) + costs[index] <= parameters.budget:
             order = (*order, index)
-    keeper = _Keeper(costs, benefit, parameters)
-    if order:
-        keeper.score([order])
-    missing = sum(score != score for score in scores)
-    cost, worth = order_cost(order, costs), keeper.benefit_of.get(order, 0.0)
-    scored = len(singles) + bool(order)
-    return SearchResult(order, worth, value_of(worth, cost, parameters), cost, scored, 0, missing, "budget filled")
+    known: dict[ChunkOrder, float] = dict(zip(singles, scores, strict=True))
+    if order and order not in known:
+        known[order] = benefit([order])[0]
+    missing = sum(score != score for score in known.values())
+    cost, worth = order_cost(order, costs), _or_zero(known.get(order, 0.0))
+    value = value_of(worth, cost, parameters)
+    return SearchResult(order, worth, value, cost, len(known), 0, missing, "budget filled")
 
 
 def rearranged(
@@ -101,10 +101,10 @@ def rearranged(
         order = tuple(mixed)
     if not order or order == found.order:
         return found
-    (worth,) = benefit([order])
-    cost = order_cost(order, costs)
+    (score,) = benefit([order])
+    worth, cost, missing = _or_zero(score), order_cost(order, costs), found.nan + (score != score)
     value = value_of(worth, cost, parameters)
-    return SearchResult(order, worth, value, cost, found.scored + 1, found.iterations, found.nan, "rearranged")
+    return SearchResult(order, worth, value, cost, found.scored + 1, found.iterations, missing, "rearranged")
 
 
 class _Keeper:
@@ -134,6 +134,10 @@ class _Keeper:
         cost = order_cost(self.order, self._costs)
         worth = self.benefit_of[self.order]
         return SearchResult(self.order, worth, self.value, cost, scored, 0, self._nan, stopped)
+
+
+def _or_zero(score: float) -> float:
+    return score if score == score else 0.0
 
 
 def _finite(score: float) -> float:
