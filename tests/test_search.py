@@ -93,6 +93,8 @@ def test_the_utility_is_that_of_the_definition() -> None:
     update(tree, expand(tree, 1, [0.7]))
     assert tree.utility(1) == pytest.approx((0.5 + 0.7) / 2 + math.sqrt(math.log(3) / 2) - 0.05)
     assert tree.utility(2) == pytest.approx(0.4 + math.sqrt(math.log(3)) - 0.1)
+    # Below the first level the visits of the whole tree count too, not those of the parent.
+    assert tree.utility(3) == pytest.approx(0.7 + math.sqrt(math.log(3)) - 0.15)
     assert PolicyTree([10], SMALL).utility(ROOT) == math.inf
 
 
