@@ -3,41 +3,40 @@
 import random
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from corag.values import Chunk
-
-if TYPE_CHECKING:
-    import numpy as np
+from corag.words import words
 
 
 def relevant_context(
-    query_vector: "np.ndarray",
     chunks_by_document: Mapping[str, Sequence[Chunk]],
-    vectors_by_document: Mapping[str, "np.ndarray"],
     relevant_ids: Sequence[str],
+    references: Sequence[str],
     budget: int,
 ) -> list[Chunk]:
-    """The chunks of the relevant documents nearest to the question, taken in turn from each document, within B.
+    """The chunk of each relevant document that says most of a reference, in the order of the documents, within B.
 
-    Taking in turn gives a question about two documents a chunk of each. `query_vector` is [d], the vectors of a
-    document [n, d]. An empty list means that no relevant document is in the store.
+    What a chunk says of a reference is the share of the reference's words that it holds; without a reference the first
+    chunk is taken. An empty list means that no relevant document is in the store.
     """
-    import numpy as np
+    wanted = [set(words(reference)) for reference in references]
 
-    queues = []
+    def said(chunk: Chunk) -> float:
+        held = set(words(chunk.text))
+        return max((len(need & held) / len(need) for need in wanted if need), default=0.0)
+
+    chosen: list[Chunk] = []
+    texts: set[str] = set()
+    spent = 0
     for doc_id in relevant_ids:
         chunks = chunks_by_document.get(doc_id)
-        if chunks:
-            similarity = vectors_by_document[doc_id] @ query_vector
-            queues.append([chunks[index] for index in np.argsort(-similarity, kind="stable")])
-    chosen: list[Chunk] = []
-    spent = 0
-    for turn in range(max((len(queue) for queue in queues), default=0)):
-        for queue in queues:
-            if turn < len(queue) and spent + queue[turn].tokens <= budget:
-                chosen.append(queue[turn])
-                spent += queue[turn].tokens
+        if not chunks:
+            continue
+        best = max(chunks, key=lambda chunk: (said(chunk), -chunk.position))
+        if best.text not in texts and spent + best.tokens <= budget:
+            chosen.append(best)
+            texts.add(best.text)
+            spent += best.tokens
     return chosen
 
 

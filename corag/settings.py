@@ -121,7 +121,7 @@ class GeneratorSettings(Settings):
     base_url: str = "http://127.0.0.1:8000/v1"
     api_key_env: str = "OPENAI_API_KEY"
     context_length: int = Field(2048, ge=64)
-    max_answer_tokens: int = Field(48, ge=1)
+    max_answer_tokens: int = Field(40, ge=1)
     batch_size: int = Field(16, ge=1)
     concurrency: int = Field(16, ge=1)
     timeout_seconds: float = Field(120.0, gt=0)
@@ -134,9 +134,9 @@ class GeneratorSettings(Settings):
 class PromptSettings(Settings):
     """What the generator is told; `{context}` and `{question}` are filled in."""
 
-    system: str = "Answer the question by quoting full sentences from the context, word for word."
-    user: str = "Context:\n{context}\n\nQuestion: {question}"
-    user_without_context: str = "Question: {question}"
+    system: str = "You are a helpful assistant."
+    user: str = "{context}\n\nUsing only the text above, answer in one sentence: {question}"
+    user_without_context: str = "{question}"
 
     @model_validator(mode="after")
     def _has_placeholders(self) -> "PromptSettings":
@@ -160,7 +160,7 @@ class MetricSettings(Settings):
 class SweepSettings(Settings):
     """The grid of configurations and the rules of a label (paper §5.2)."""
 
-    iterations: tuple[int, ...] = (5, 10, 25)
+    iterations: tuple[int, ...] = (2, 5, 10)
     cost_coefficients: tuple[float, ...] = (0.0, 0.1, 0.3)
     exploration_coefficients: tuple[float, ...] = (0.0, 2.4)
     references: Literal["given", "generated"] = "given"

@@ -97,12 +97,9 @@ def with_references(parts: Components, questions: list[Question]) -> tuple[list[
     """The questions with the configured kind of references, and the relevant chunks of each."""
     config = parts.config
     chunks = group_by_document(parts.chunks)
-    named = sorted({doc_id for question in questions for doc_id in question.relevant_ids} & set(chunks))
-    vectors = {doc_id: parts.embedder.embed([chunk.text for chunk in chunks[doc_id]]) for doc_id in named}
-    queries = parts.embedder.embed([question.question for question in questions])
     relevant = {
-        question.qid: relevant_context(query, chunks, vectors, question.relevant_ids, config.search.budget)
-        for question, query in zip(questions, queries, strict=True)
+        question.qid: relevant_context(chunks, question.relevant_ids, question.answers, config.search.budget)
+        for question in questions
     }
     if config.sweep.references == "given":
         return questions, relevant
