@@ -27,8 +27,8 @@ class QuestionSettings(Settings):
 
     train: str = SAMPLE
     held_out: str = SAMPLE
-    train_limit: int | None = Field(None, ge=1)
-    held_out_limit: int | None = Field(None, ge=1)
+    train_limit: int | None = Field(24, ge=1)
+    held_out_limit: int | None = Field(12, ge=1)
 
 
 class ChunkingSettings(Settings):
@@ -135,7 +135,7 @@ class PromptSettings(Settings):
     """What the generator is told; `{context}` and `{question}` are filled in."""
 
     system: str = "You are a helpful assistant."
-    user: str = "{context}\n\nUsing only the text above, answer in one sentence: {question}"
+    user: str = "{context}\n\nUsing only the text above, answer in one sentence with its words: {question}"
     user_without_context: str = "{question}"
 
     @model_validator(mode="after")
@@ -167,7 +167,7 @@ class SweepSettings(Settings):
     min_gap: float = Field(0.10, ge=0)
     gap: Literal["relative", "absolute"] = "relative"
     min_headroom: float = 0.05
-    headroom_sample: int = Field(12, ge=2)
+    headroom_sample: int = Field(16, ge=2)
     batch_questions: int = Field(32, ge=1)
     plan: Literal["full", "two-stage"] = "full"
     max_pairs: int | None = Field(None, ge=1)
