@@ -27,8 +27,8 @@ class QuestionSettings(Settings):
 
     train: str = SAMPLE
     held_out: str = SAMPLE
-    train_limit: int | None = Field(24, ge=1)
-    held_out_limit: int | None = Field(12, ge=1)
+    train_limit: int | None = Field(None, ge=1)
+    held_out_limit: int | None = Field(None, ge=1)
 
 
 class ChunkingSettings(Settings):

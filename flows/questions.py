@@ -29,6 +29,8 @@ def load_questions(
         logger.warning("%s", describe(rejected))
     if not reading.questions:
         raise InputError(f"{source}: holds no usable question ({len(reading.rejected)} records were rejected)")
+    if limit is not None and limit < len(reading.questions):
+        logger.info("%s: the first %d of %d questions are taken (%s)", source, limit, len(reading.questions), name)
     return list(reading.questions[:limit]), list(reading.rejected)
 
 

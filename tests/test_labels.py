@@ -19,6 +19,7 @@ SETTINGS = SweepSettings(iterations=(5, 10), cost_coefficients=(0.0, 0.1), explo
 
 
 def trial(reranker, rouge_l, iterations=5, cost=0.0, tokens=100, error=None, stage=None):
+    """A trial of question q with that reranker and score."""
     return Trial(
         qid="q",
         configuration=Configuration(reranker, iterations, cost, 2.4),
@@ -59,9 +60,9 @@ def test_an_absolute_gap_is_measured_in_rouge():
 @pytest.mark.parametrize(
     ("first", "other", "winner"),
     [
-        (dict(tokens=90, iterations=10), dict(tokens=100, iterations=5), Configuration("a", 10, 0.0, 2.4)),
-        (dict(iterations=10), dict(iterations=5, cost=0.1), Configuration("a", 5, 0.1, 2.4)),
-        (dict(cost=0.1), dict(cost=0.0), Configuration("a", 5, 0.1, 2.4)),
+        ({"tokens": 90, "iterations": 10}, {"tokens": 100, "iterations": 5}, Configuration("a", 10, 0.0, 2.4)),
+        ({"iterations": 10}, {"iterations": 5, "cost": 0.1}, Configuration("a", 5, 0.1, 2.4)),
+        ({"cost": 0.1}, {"cost": 0.0}, Configuration("a", 5, 0.1, 2.4)),
     ],
     ids=["fewer tokens", "fewer iterations", "list order"],
 )
