@@ -161,14 +161,14 @@ class SweepSettings(Settings):
     """The grid of configurations and the rules of a label (paper §5.2)."""
 
     iterations: tuple[int, ...] = (2, 5, 10)
-    cost_coefficients: tuple[float, ...] = (0.0, 0.1, 0.3)
+    cost_coefficients: tuple[float, ...] = (0.1, 0.3)
     exploration_coefficients: tuple[float, ...] = (0.0, 2.4)
     references: Literal["given", "generated"] = "given"
     min_gap: float = Field(0.10, ge=0)
     gap: Literal["relative", "absolute"] = "relative"
     min_headroom: float = 0.05
     headroom_sample: int = Field(16, ge=2)
-    batch_questions: int = Field(32, ge=1)
+    batch_questions: int = Field(16, ge=1)
     plan: Literal["full", "two-stage"] = "full"
     max_pairs: int | None = Field(None, ge=1)
     max_generations: int | None = Field(None, ge=1)
