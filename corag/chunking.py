@@ -19,7 +19,7 @@ BOUNDARIES = (
     r"\n\s*\n\s*|(?<=[.!?…][\"'”’)\]]*)\s+|(?<=[。！？…][”’」』）]*)(?![”’」』）。！？…])\s*|\n\s*",
     r"(?<=[,;:،、，；：])\s*",
     r"\s+",
-    r"(?=\X)",
+    r"\X",
 )
 """Where a chunk may end, best first: sentence or paragraph, clause, word, grapheme."""
 
@@ -28,8 +28,7 @@ def chunk_document(document: Document, tokenizer: Tokenizer, settings: ChunkingS
     """The document's chunks, in order: `document.text[start:end] == text`, at most `chunk_tokens` tokens each.
 
     Without overlap the chunks cover the text but for stretches of white space alone; white space between two chunks
-    belongs to the first. A grapheme is split only where it alone exceeds the limit, and then emitted whole with a
-    warning. The chunk id is the document's id and the chunk's position.
+    belongs to the first. A grapheme that alone exceeds the limit is emitted whole, with a warning. The chunk id is the document's id and the chunk's position.
     """
     text = document.text
     starts = [start for start, _ in tokenizer.offsets(text)]

@@ -10,6 +10,7 @@ REPO = Path(__file__).parent.parent
 
 # Converted once for all test runs, as it takes half a minute.
 MODELS = REPO / "workspace" / "models"
+MODELS.mkdir(parents=True, exist_ok=True)
 
 TOWNS = {
     "arlen": ("The mill of Arlen was built in 1702 by Sefa Dorn.", "The mill grinds rye for eleven bakers."),
@@ -34,7 +35,6 @@ def smollm2_folder():
     """The packaged language model as safetensors."""
     from corag.generators.convert import converted_smollm2
 
-    MODELS.mkdir(parents=True, exist_ok=True)
     return converted_smollm2(MODELS)
 
 

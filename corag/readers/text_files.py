@@ -8,6 +8,9 @@ from corag.values import Document
 
 logger = logging.getLogger(__name__)
 
+LIKELY_ENCODINGS = ("utf_16", "cp1252", "cp1251", "gb18030", "shift_jis", "big5", "euc_kr")
+"""What files that are not UTF-8 are mostly in. Among all encodings a short text is easily taken for a rare one."""
+
 
 def read_text_file(path: Path, doc_id: str) -> Document | Rejected:
     """The file's text as it stands, but for a byte-order mark; its title from the first heading or line.
@@ -32,7 +35,7 @@ def _decode(raw: bytes, path: Path) -> str | None:
     except UnicodeDecodeError:
         from charset_normalizer import from_bytes
 
-        best = from_bytes(raw).best()
+        best = from_bytes(raw, cp_isolation=list(LIKELY_ENCODINGS)).best()
         if best is None or (b"\x00" in raw and not best.encoding.startswith("utf_")):
             return None
         logger.warning("%s: is not UTF-8; read as %s", path, best.encoding)

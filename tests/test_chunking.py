@@ -1,0 +1,115 @@
+"""Chunks: within the limit, exact spans, no gaps but white space, and an end on any input."""
+
+import base64
+import logging
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from corag.chunking import chunk_document
+from corag.generators.convert import converted_smollm2
+from corag.settings import ChunkingSettings
+from corag.tokens import load_tokenizer
+from corag.values import Document
+from tests.conftest import MODELS
+
+TOKENIZER = load_tokenizer(converted_smollm2(MODELS))
+BLOB = base64.b64encode(random.Random(0).randbytes(40_000)).decode()
+
+
+def chunks_of(text, size=20, overlap=0):
+    """The chunks of a document with that text."""
+    return chunk_document(
+        Document("doc", "Title", text, {"source": "x"}),
+        TOKENIZER,
+        ChunkingSettings(chunk_tokens=size, chunk_overlap=overlap),
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.text(alphabet=st.sampled_from("ab é夜ต\n.,。!? 👩‍🚀\u0301\r"), max_size=300),
+    st.integers(5, 30),
+    st.integers(0, 4),
+)
+def test_chunks_are_exact_spans_that_cover_the_text(text, size, overlap):
+    """Every chunk is a span of the text; what lies between two is white space; positions and ids count up."""
+    chunks = chunks_of(text, size, overlap)
+    finished = 0
+    for position, chunk in enumerate(chunks):
+        assert text[chunk.start : chunk.end] == chunk.text
+        assert chunk.tokens == TOKENIZER.count(chunk.text)
+        assert chunk.position == position
+        assert chunk.end > finished
+        assert not text[finished : chunk.start].strip()
+        finished = chunk.end
+    assert not text[finished:].strip()
+    assert chunks == chunks_of(text, size, overlap)
+
+
+@pytest.mark.parametrize("overlap", [0, 30])
+@pytest.mark.parametrize(
+    "text",
+    [
+        BLOB,
+        "中文页面没有空格但是有很多字符和标点，" * 1000,
+        "Double  spaces, and clauses; here. " * 300,
+        "ไทยไม่มีช่องว่าง" * 300,
+    ],
+    ids=["blob", "Chinese", "spaces", "Thai"],
+)
+def test_no_chunk_exceeds_the_limit(text, overlap):
+    """ING-04: whatever the text is made of, its chunks measure at most the limit, overlap included."""
+    chunks = chunks_of(text, 100, overlap)
+    assert len(chunks) > 1
+    assert max(chunk.tokens for chunk in chunks) <= 100
+
+
+def test_sentences_stay_whole_where_they_fit():
+    """A chunk ends at a sentence, its white space with it."""
+    text = "One short sentence. Another short sentence here. A third one follows it. And a fourth."
+    chunks = chunks_of(text, 12)
+    assert len(chunks) > 1
+    assert all(chunk.text.rstrip().endswith(".") for chunk in chunks)
+
+
+def test_chinese_ends_at_its_full_stop():
+    """Sentences of scripts without spaces are boundaries too."""
+    assert [chunk.text for chunk in chunks_of("山很高。水很深。", 14)] == ["山很高。", "水很深。"]
+
+
+def test_a_grapheme_is_not_torn():
+    """Characters of several code points stay together where they fit."""
+    family = "e\u0301"
+    for chunk in chunks_of(family * 200, 7):
+        assert not chunk.text.startswith("\u0301")
+
+
+def test_a_character_beyond_the_limit_is_kept_alone(caplog):
+    """It is emitted with a warning rather than lost."""
+    with caplog.at_level(logging.WARNING):
+        (chunk,) = chunks_of("🚀", 1)
+    assert chunk.text == "🚀"
+    assert "more than chunk_tokens" in caplog.text
+
+
+def test_equal_paragraphs_are_chunks_of_their_own():
+    """ING-06: ids come from the document and the position, not from the text."""
+    paragraph = "The same paragraph stands here twice, word for word.\n\n"
+    ids = [chunk.chunk_id for chunk in chunks_of(paragraph * 2, 13)]
+    assert ids == ["doc#0000", "doc#0001"]
+
+
+def test_metadata_and_title_travel_with_every_chunk():
+    """A chunk can be filtered by what is known of its document."""
+    (chunk,) = chunks_of("Short.")
+    assert (chunk.doc_id, chunk.title, chunk.metadata) == ("doc", "Title", {"source": "x"})
+
+
+def test_a_lone_surrogate_counts_as_one_character():
+    """Offsets stay those of the text as it was read."""
+    text = "a \ud83d b"
+    assert TOKENIZER.count(text) > 0
+    assert all(0 <= start <= end <= len(text) for start, end in TOKENIZER.offsets(text))
