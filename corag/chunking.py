@@ -28,7 +28,8 @@ def chunk_document(document: Document, tokenizer: Tokenizer, settings: ChunkingS
     """The document's chunks, in order: `document.text[start:end] == text`, at most `chunk_tokens` tokens each.
 
     Without overlap the chunks cover the text but for stretches of white space alone; white space between two chunks
-    belongs to the first. A grapheme that alone exceeds the limit is emitted whole, with a warning. The chunk id is the document's id and the chunk's position.
+    belongs to the first. A grapheme that alone exceeds the limit is emitted whole, with a warning. The chunk id is the
+    document's id and the chunk's position.
     """
     text = document.text
     starts = [start for start, _ in tokenizer.offsets(text)]
