@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo test test-all lint format bench clean
+.PHONY: help setup demo test test-slow lint format bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -29,8 +29,8 @@ demo: $(READY) ## run the whole main job on the bundled sample with embedded mod
 test: $(READY) ## run the test suite
 	@$(BIN)/python -m pytest
 
-test-all: $(READY) ## run the test suite with the slow tests
-	@$(BIN)/python -m pytest -m ''
+test-slow: $(READY) ## run the slow tests, which `make test` leaves out
+	@$(BIN)/python -m pytest -m slow
 
 lint: $(READY) ## check style, formatting and types
 	@$(BIN)/ruff check .
