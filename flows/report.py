@@ -6,9 +6,11 @@ from pathlib import Path
 from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
 
+from corag.agents import Agent
 from corag.components import Components
 from corag.errors import ConfigError, IncompleteError
 from corag.evaluation import (
+    AGENT,
     DEFAULT_METHODS,
     STRATEGIES,
     Evaluated,
@@ -47,8 +49,11 @@ def evaluate_flow(
         raise ConfigError(f"--methods {','.join(unknown)}: not known; choose among {', '.join(STRATEGIES)}")
     parts = open_components(config_file, overrides, "evaluate")
     asked, rejected = load_questions(questions, parts.workspace, "evaluate", split, limit)
-    rows = run_methods(parts, asked, chosen)
+    agent = load_agent(parts)
+    rows = run_methods(parts, asked, chosen, agent)
     table = summary_table(summarise(rows, parts.config.seed))
+    if AGENT in chosen and agent.version is None:
+        table += f"\n\n({AGENT} took the fixed configuration: no agent has been promoted)"
     write_tables(Path(out), rows, table)
     failed = [row for row in rows if row.error is not None]
     if failed or rejected:
@@ -61,14 +66,14 @@ def evaluate_flow(
 
 
 @task(cache_policy=NO_CACHE, persist_result=False)
-def run_methods(parts: Components, questions: list[Question], methods: list[str]) -> list[Evaluated]:
+def run_methods(parts: Components, questions: list[Question], methods: list[str], agent: Agent) -> list[Evaluated]:
     """Every question answered by every method."""
     config = parts.config
     evaluation = EvaluationParts(
         retrieve=lambda batch: retrieve(parts.store, parts.embedder, batch, config.retrieval),
         search=lambda selections: select(selections, parts.scorers(), config.search),
         generations=parts.generations,
-        agent=load_agent(parts),
+        agent=agent,
         fixed=parts.fixed,
         prompt=config.prompt,
         metrics=config.metrics,
