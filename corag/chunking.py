@@ -78,6 +78,8 @@ def _end_of_chunk(text: str, begin: int, starts: Sequence[int], tokenizer: Token
     reach = max(reach, begin + 1)
     while True:
         end = reach if reach == len(text) else _boundary(text, begin, reach)
+        if end <= begin:
+            return _one_grapheme(text, begin)
         # Cut off from its surroundings a span may count a token more than inside them: measure it itself.
         if tokenizer.count(text[begin:end]) <= limit:
             return end

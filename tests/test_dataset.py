@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from corag.words import normalized
 from hypothesis import given
 from hypothesis import strategies as st
 
 from corag.errors import InputError, LabelError
 from corag.settings import AgentSettings
 from corag.values import Configuration, Question
+from corag.words import normalized
 from tests.sweeps import EMBEDDING, FIXED, GRID, RERANKERS, sweep_of, toy_input
 from training.dataset import build_dataset, draw_pairs
 from training.grid import from_unit, parameters, snap, swept_ranges, to_unit
