@@ -15,10 +15,14 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+GRAPHEME_GOES_ON = r"(?![\p{GCB=Extend}\p{GCB=SpacingMark}\p{GCB=ZWJ}])"
+"""No boundary before a mark: it belongs to the character before it, be that a space or a comma."""
+
 BOUNDARIES = (
-    r"\n\s*\n\s*|(?<=[.!?…][\"'”’)\]]*)\s+|(?<=[。！？…][”’」』）]*)(?![”’」』）。！？…])\s*|\n\s*",
-    r"(?<=[,;:،、，；：])\s*",
-    r"\s+",
+    r"(?:\n\s*\n\s*+|(?<=[.!?…][\"'”’)\]]*)\s++|(?<=[。！？…][”’」』）]*)(?![”’」』）。！？…])\s*+|\n\s*+)"
+    + GRAPHEME_GOES_ON,
+    r"(?<=[,;:،、，；：])\s*+" + GRAPHEME_GOES_ON,
+    r"\s++" + GRAPHEME_GOES_ON,
     r"\X",
 )
 """Where a chunk may end, best first: sentence or paragraph, clause, word, grapheme."""
@@ -120,7 +124,8 @@ def _start_of_next(text: str, begin: int, end: int, starts: Sequence[int], overl
     for match in _pattern(2).finditer(text, back, end):
         if match.end() < end:
             return match.end()
-    return back
+    graphemes = _pattern(3).finditer(text, begin, end)
+    return next((match.start() for match in graphemes if match.start() >= back), end)
 
 
 @cache

@@ -78,8 +78,13 @@ def _parse(source: str, number: int, line: bytes) -> Record | Rejected:
         return Rejected(source, number, f"not UTF-8 (byte {error.start} of the line)", repr(line[:200]))
     try:
         fields = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
-        return Rejected(source, number, f"not JSON ({getattr(error, 'msg', 'nested too deeply')})", text)
+    except json.JSONDecodeError as error:
+        return Rejected(source, number, f"not JSON ({error.msg})", text)
+    except RecursionError:
+        return Rejected(source, number, "not JSON (nested too deeply)", text)
+    except ValueError:
+        # Python refuses to parse integers of thousands of digits.
+        return Rejected(source, number, "not JSON (a number is too long)", text)
     if not isinstance(fields, dict):
         return Rejected(source, number, f"not a JSON object but {type(fields).__name__}", text)
     clean = scrub(fields)
@@ -94,7 +99,7 @@ def _read_csv(path: Path) -> Iterator[Record | Rejected]:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
-        yield Rejected(str(path), line, "not UTF-8; save the file as UTF-8")
+        yield Rejected(str(path), line, "not UTF-8, so that no row is read; save the file as UTF-8")
         return
     # A field may be as long as a document.
     csv.field_size_limit(2**31 - 1)
@@ -107,7 +112,8 @@ def _read_csv(path: Path) -> Iterator[Record | Rejected]:
             else:
                 yield Record(str(path), rows.line_num, fields)
     except csv.Error as error:
-        yield Rejected(str(path), rows.line_num, f"not CSV ({error})")
+        # The faulty row starts on the line after the last good one.
+        yield Rejected(str(path), rows.line_num + 1, f"not CSV ({error}); nothing from here on is read")
 
 
 def _read_parquet(path: Path) -> Iterator[Record | Rejected]:

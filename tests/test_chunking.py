@@ -3,8 +3,10 @@
 import base64
 import logging
 import random
+from itertools import pairwise
 
 import pytest
+import regex
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,7 +18,7 @@ from corag.values import Document
 from tests.conftest import MODELS
 
 TOKENIZER = load_tokenizer(converted_smollm2(MODELS))
-BLOB = base64.b64encode(random.Random(0).randbytes(40_000)).decode()
+BLOB = base64.b64encode(random.Random(0).randbytes(150_000)).decode()
 
 
 def chunks_of(text, size=20, overlap=0):
@@ -54,7 +56,7 @@ def test_chunks_are_exact_spans_that_cover_the_text(text, size, overlap):
     "text",
     [
         BLOB,
-        "中文页面没有空格但是有很多字符和标点，" * 1000,
+        "中文页面没有空格但是有很多字符和标点，" * 1800,
         "Double  spaces, and clauses; here. " * 300,
         "ไทยไม่มีช่องว่าง" * 300,
     ],
@@ -113,3 +115,40 @@ def test_a_lone_surrogate_counts_as_one_character():
     text = "a \ud83d b"
     assert TOKENIZER.count(text) > 0
     assert all(0 <= start <= end <= len(text) for start, end in TOKENIZER.offsets(text))
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.text(alphabet=st.sampled_from("ae,. \n\r夜。กำ\u0301\u200d👩🏽🚀🇫🇷क्षि"), max_size=120),
+    st.integers(4, 12),
+    st.integers(0, 3),
+)
+def test_chunks_begin_and_end_between_graphemes(text, size, overlap):
+    """A boundary inside a character of several code points is never taken."""
+    between = {0} | {match.end() for match in regex.finditer(r"\X", text)}
+    for chunk in chunks_of(text, size, overlap):
+        assert {chunk.start, chunk.end} <= between
+
+
+@pytest.mark.parametrize("size", [8, 17])
+def test_without_overlap_chunks_make_up_the_text(size):
+    """Joined in order, they are the text itself, as no chunk here is white space alone."""
+    text = "One short sentence; with a clause. 水很深。 ไทยไม่มีช่องว่าง\n\nAnother paragraph, here."
+    assert "".join(chunk.text for chunk in chunks_of(text, size)) == text
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n\n\t \r\n", "\u3000"])
+def test_a_blank_document_has_no_chunks(text):
+    """No empty chunk is ever stored."""
+    assert chunks_of(text) == []
+
+
+def test_chunks_overlap_by_whole_words():
+    """Neighbours share at most the overlap, and what is shared starts at a word."""
+    text = " ".join(f"word{number}" for number in range(60))
+    chunks = chunks_of(text, 20, 6)
+    assert len(chunks) > 2
+    for one, other in pairwise(chunks):
+        shared = text[other.start : one.end]
+        assert shared.startswith("word")
+        assert TOKENIZER.count(shared) <= 6

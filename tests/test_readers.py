@@ -1,13 +1,11 @@
-"""Reading documents and questions: what comes through, and what is refused with its place and reason."""
+"""Reading documents: what comes through, and what is refused with its place and reason."""
 
 import json
 
 import pytest
 
 from corag.errors import InputError
-from corag.questions import LONGEST_QUESTION, question_id, read_questions
 from corag.readers import read_documents
-from corag.words import normalized, words
 from tests.conftest import write_rows
 
 EVERYTHING = ("**/*",)
@@ -118,77 +116,101 @@ def test_an_id_of_two_texts_is_refused_with_both_places(tmp_path):
         read(path)
 
 
-def test_questions_of_every_shape_are_read(tmp_path):
-    """No qid, a number as qid, one reference or several, other fields as metadata."""
-    path = tmp_path / "q.jsonl"
-    write_rows(
-        path,
-        [
-            {"question": "Who?", "answers": "Ann"},
-            {"qid": 7, "question": "When?", "answers": ["1", "2"], "relevant_ids": ["a"], "kind": "one_fact"},
-        ],
-    )
-    first, second = read_questions(str(path)).questions
-    assert (first.qid, first.answers) == (question_id("Who?"), ("Ann",))
-    assert (second.qid, second.answers, second.relevant_ids) == ("7", ("1", "2"), ("a",))
-    assert second.metadata == {"kind": "one_fact"}
+ODD_LINES = [
+    (b'{"text": "a", "n": ' + b"9" * 5000 + b"}", "number is too long"),
+    (b"[" * 100_000, "nested too deeply"),
+    (b'{"text": "caf\xe9"}', "not UTF-8"),
+    (b'["a"]', "not a JSON object but list"),
+]
 
 
-def test_csv_questions_may_hold_lists(tmp_path):
-    """A JSON list in a field is several references."""
-    path = tmp_path / "q.csv"
-    path.write_text('qid,question,answers\n007,Who?,"[""Ann"", ""Anne""]"\n', encoding="utf-8")
-    (question,) = read_questions(str(path)).questions
-    assert (question.qid, question.answers) == ("007", ("Ann", "Anne"))
-
-
-def test_bad_questions_are_refused_alone(tmp_path):
-    """Each bad line is named with its reason; a repeated question is merged."""
-    path = tmp_path / "q.jsonl"
-    good = {"qid": "a", "question": "Who?"}
-    write_rows(
-        path,
-        [
-            good,
-            {"qid": "b"},
-            {"qid": "c", "question": " "},
-            {"qid": "a", "question": "Else?"},
-            good,
-            {"qid": "d", "question": "x" * (LONGEST_QUESTION + 1)},
-            {"qid": ["e"], "question": "Who?"},
-            {"qid": "f", "question": "Who?", "answers": 3},
-        ],
-    )
-    with path.open("ab") as file:
-        file.write(b'{"qid": "g", "question": "\xff"}\n[1]\n{"qid"')
-    reading = read_questions(str(path))
-    assert [question.qid for question in reading.questions] == ["a"]
-    assert [one.line for one in reading.rejected] == [2, 3, 4, 6, 7, 8, 9, 10, 11]
-
-
-@pytest.mark.parametrize("name", ["gone.jsonl", "q.txt"])
-def test_a_missing_or_unknown_file_of_questions_is_an_error(tmp_path, name):
-    """The path is in the message."""
-    with pytest.raises(InputError, match=name):
-        read_questions(str(tmp_path / name))
+@pytest.mark.parametrize(("line", "reason"), ODD_LINES, ids=[reason for _, reason in ODD_LINES])
+def test_no_line_stops_the_lines_after_it(tmp_path, line, reason):
+    """Whatever a line holds, it is refused alone with its number."""
+    (tmp_path / "docs.jsonl").write_bytes(b'{"text": "before"}\n' + line + b'\n{"text": "after"}\n')
+    reading = read(tmp_path)
+    assert [one.text for one in reading.documents] == ["before", "after"]
+    (refused,) = reading.rejected
+    assert refused.line == 2
+    assert reason in refused.reason
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("raw", "line", "reason"),
     [
-        ("The Mill, of ARLEN!", ["the", "mill", "of", "arlen"]),
-        ("Où ça ?", ["où", "ça"]),
-        ("夜茶市1688年", ["夜", "茶", "市", "1688", "年"]),
-        ("ﬁne ２", ["fine", "2"]),
-        ("ตา", ["ต", "า"]),
-        ("?!", []),
+        (b'doc_id,text\n1,good\n2,"open\n3,next\n', 3, "nothing from here on"),
+        (b"doc_id,text\n1,good\n2,caf\xe9\n", 3, "no row is read"),
+        (b"doc_id,text\n1,good,more\n", 2, "more fields"),
+        (b"doc_id,text\n1\n", 2, "no field `text`"),
+    ],
+    ids=["open quote", "latin-1", "more fields", "fewer fields"],
+)
+def test_bad_rows_of_csv_are_named_with_their_line(tmp_path, raw, line, reason):
+    """The message says how much of the file is lost."""
+    (tmp_path / "docs.csv").write_bytes(raw)
+    (refused,) = read(tmp_path).rejected
+    assert refused.line == line
+    assert reason in refused.reason
+
+
+def test_a_file_that_is_no_parquet_is_rejected_alone(tmp_path):
+    """The other files of the folder are read."""
+    (tmp_path / "a.parquet").write_bytes(b"no parquet")
+    (tmp_path / "b.txt").write_text("Good.")
+    reading = read(tmp_path)
+    assert [one.doc_id for one in reading.documents] == ["b.txt"]
+    assert [(one.line, "no parquet file" in one.reason) for one in reading.rejected] == [(None, True)]
+
+
+def test_bytes_that_are_no_text_are_rejected(tmp_path):
+    """A binary file under a text suffix does not become a document."""
+    (tmp_path / "one.txt").write_bytes(bytes(range(256)) * 8)
+    reading = read(tmp_path)
+    assert not reading.documents
+    assert "save it as UTF-8" in reading.rejected[0].reason
+
+
+@pytest.mark.parametrize(
+    ("patterns", "ignore", "ids"),
+    [
+        (("**/*",), (), ["B.txt", "a.md", "sub/a.md", "sub/deep/c.txt"]),
+        (("**/*.md",), (), ["a.md", "sub/a.md"]),
+        (("**/*",), ("sub/*",), ["B.txt", "a.md"]),
+        (("**/*",), ("**/a.md",), ["B.txt", "sub/deep/c.txt"]),
+        (("sub/deep/*", "*.txt"), (), ["B.txt", "sub/deep/c.txt"]),
+        ((), (), []),
     ],
 )
-def test_words_of_any_script(text, found):
-    """Spaced scripts give words, others characters; form and case do not matter."""
-    assert words(text) == found
+def test_patterns_choose_among_the_files_of_a_folder(tmp_path, patterns, ignore, ids):
+    """Patterns match the path below the folder; hidden folders are never entered."""
+    for name in ("B.txt", "a.md", "sub/a.md", "sub/deep/c.txt", ".git/x.md", "sub/.x/y.md"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"Text of {name}.")
+    reading = read_documents([str(tmp_path)], patterns, ignore)
+    assert [one.doc_id for one in reading.documents] == ids
 
 
-def test_questions_that_differ_in_spelling_only_are_equal():
-    """SWP-06: case, spaces and punctuation do not make another question."""
-    assert normalized("Who built  the Mill?") == normalized("who built the mill")
+def test_the_same_record_twice_is_kept_once(tmp_path):
+    """A repetition is told with the place of the first and counts among what was read."""
+    write_rows(tmp_path / "docs.jsonl", [{"id": "d", "text": "one"}] * 2)
+    reading = read(tmp_path)
+    assert len(reading.documents) == 1
+    assert reading.read == 2
+    assert "docs.jsonl:1" in reading.rejected[0].reason
+
+
+def test_records_without_an_id_are_named_after_their_line(tmp_path):
+    """Blank lines count, so that the id leads to the record; numbers become text."""
+    (tmp_path / "docs.jsonl").write_text('{"text": "a"}\n\n{"text": "b", "id": null}\n{"text": "c", "id": 0}\n')
+    assert [one.doc_id for one in read(tmp_path).documents] == ["docs.jsonl#1", "docs.jsonl#3", "0"]
+
+
+def test_metadata_that_changes_its_kind_loses_no_row(tmp_path):
+    """ING-08: a field that is null for thousands of lines and then an object."""
+    rows = [{"id": str(number), "text": "t", "meta": None} for number in range(3000)]
+    write_rows(tmp_path / "docs.jsonl", [*rows, {"id": "last", "text": "t", "meta": {"src": "x"}}])
+    documents = read(tmp_path).documents
+    assert len(documents) == 3001
+    assert documents[0].metadata == {}
+    assert documents[-1].metadata == {"meta": '{"src": "x"}'}

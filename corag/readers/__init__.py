@@ -44,7 +44,6 @@ def read_documents(paths: Sequence[str], patterns: Sequence[str], ignore: Sequen
     documents: list[Document] = []
     rejected: list[Rejected] = []
     places: dict[str, tuple[str, Document]] = {}
-    repeated = 0
     for path, name in _files(paths, patterns, ignore):
         for one, where in _read_file(path, name):
             if isinstance(one, Rejected):
@@ -53,7 +52,6 @@ def read_documents(paths: Sequence[str], patterns: Sequence[str], ignore: Sequen
                 places[one.doc_id] = (where, one)
                 documents.append(one)
             elif places[one.doc_id][1] == one:
-                repeated += 1
                 rejected.append(Rejected(where, None, f"the same record as {places[one.doc_id][0]}", one.doc_id))
             else:
                 raise InputError(
