@@ -14,7 +14,7 @@ from corag.workspace import Workspace
 if TYPE_CHECKING:
     from corag.components import Components
 
-NOISY = ("httpx", "alembic", "prefect", "mlflow", "lightning", "lightning.pytorch", "filelock", "matplotlib", "urllib3")
+NOISY = ("httpx", "alembic", "mlflow", "lightning", "lightning.pytorch", "filelock", "matplotlib", "urllib3")
 
 
 def set_up_logging(debug: bool) -> None:
@@ -27,6 +27,9 @@ def set_up_logging(debug: bool) -> None:
         return
     for name in NOISY:
         logging.getLogger(name).setLevel(logging.ERROR)
+    # Prefect logs a traceback for every error that ends a flow; the command says it in one line instead.
+    for name in ("prefect", "prefect.flow_runs", "prefect.task_runs"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     warnings.simplefilter("ignore")
 
 
