@@ -1,6 +1,8 @@
 """The three steps of one iteration (paper Alg. 1-3): select, expand, update."""
 
 from collections.abc import Sequence
+from heapq import heappop, heappush
+from statistics import pstdev
 
 from corag.search.parameters import SearchParameters
 from corag.search.tree import NO_PARENT, ROOT, PolicyTree
@@ -11,10 +13,11 @@ def select(tree: PolicyTree) -> int:
     """The open node to expand next.
 
     `uct`: from the root to the open child of greatest utility, until a node that is not expanded. `best-first`: of all
-    open nodes the one of greatest W − λ·cost/B. The lower candidate index, then the older node, wins a tie.
+    open nodes the one of greatest promise (see `PolicyTree.promise`). The lower candidate index, then the older node,
+    wins a tie.
     """
     if tree.parameters.selection == "best-first":
-        return _best_open(tree)
+        return _most_promising(tree)
     node = ROOT
     while (children := tree.children[node]) is not None:
         best, best_utility = -1, -float("inf")
@@ -42,6 +45,8 @@ def expand(tree: PolicyTree, node: int, benefits: Sequence[float]) -> range:
     children = range(first, len(tree.order))
     tree.children[node] = children
     tree.iterations += 1
+    if tree.parameters.selection == "best-first":
+        _queue(tree, node, children)
     return children
 
 
@@ -92,11 +97,18 @@ class TreeSearch:
         update(self.tree, expand(self.tree, self._node, benefits))
 
 
-def _best_open(tree: PolicyTree) -> int:
-    best, best_value = ROOT, -float("inf")
-    for node in range(len(tree.order)):
-        if tree.children[node] is None and not tree.closed[node]:
-            value = tree.value(node)
-            if value > best_value:
-                best, best_value = node, value
-    return best
+def _queue(tree: PolicyTree, node: int, children: range) -> None:
+    """Queue the open children by their promise; the root's children first tell how far scores lie apart."""
+    if node == ROOT:
+        singles = [tree.benefit[child] for child in children if tree.benefit[child] != -float("inf")]
+        tree.spread = pstdev(singles) if singles else 0.0
+    for child in children:
+        if not tree.closed[child]:
+            heappush(tree.queue, (-tree.promise(child), child))
+
+
+def _most_promising(tree: PolicyTree) -> int:
+    # A node leaves the queue only when it is found expanded, so that selecting twice selects the same node.
+    while tree.queue and tree.children[tree.queue[0][1]] is not None:
+        heappop(tree.queue)
+    return tree.queue[0][1] if tree.queue else ROOT

@@ -25,7 +25,8 @@ class SearchParameters:
 
     budget: most tokens that an order may cost. iterations: expansions of the policy tree. cost_coefficient: λ.
     exploration_coefficient: c. backup: which children's rewards are backed up. selection: `uct` goes down the tree by
-    utility (the paper's rule), `best-first` expands the open node of greatest value. max_chunks bounds the exhaustive
+    utility (the paper's rule), `best-first` expands the open node of greatest promise, its value and c times what the
+    budget left may add (it needs no rewards, so `backup` changes nothing). max_chunks bounds the exhaustive
     strategies, seed the shuffle.
     """
 

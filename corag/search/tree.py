@@ -16,7 +16,8 @@ class PolicyTree:
     order[v]: the path from the root. cost[v]: its tokens. charge[v]: λ·cost(v)/B. benefit[v]: W of the order, −inf
     where it has none (NaN). visits[v]: N(v). reward[v]: V(v), the sum of the rewards backed up through v. children[v]:
     None until v is expanded. closed[v]: nothing below v is left to expand. total: N, the rewards backed up in the
-    whole tree.
+    whole tree. queue and spread serve best-first selection: the heap of open nodes by −promise, and the standard
+    deviation of W among the single candidates.
     """
 
     def __init__(self, costs: Sequence[int], parameters: SearchParameters) -> None:
@@ -35,6 +36,8 @@ class PolicyTree:
         self.iterations = 0
         self.nan = 0
         self.best = ROOT
+        self.queue: list[tuple[float, int]] = []
+        self.spread = 0.0
 
     def appendable(self, node: int) -> list[int]:
         """The unused candidates that still fit the budget behind the order of `node`."""
@@ -48,6 +51,14 @@ class PolicyTree:
             return math.inf
         explore = self.parameters.exploration_coefficient * math.sqrt(math.log(self.total) / visits)
         return self.reward[node] / visits + explore - self.charge[node]
+
+    def promise(self, node: int) -> float:
+        """W(v) − λ·cost(v)/B + c·σ·(1 − cost(v)/B): the value, and what the budget that is left may still add.
+
+        σ is the standard deviation of W among the single candidates, so that c means the same on every scale of W.
+        """
+        left = 1.0 - self.cost[node] / self.parameters.budget
+        return self.value(node) + self.parameters.exploration_coefficient * self.spread * left
 
     def value(self, node: int) -> float:
         """W − λ·cost/B of the node's own order."""
