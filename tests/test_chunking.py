@@ -152,3 +152,11 @@ def test_chunks_overlap_by_whole_words():
         shared = text[other.start : one.end]
         assert shared.startswith("word")
         assert TOKENIZER.count(shared) <= 6
+
+
+def test_equal_paragraphs_of_two_documents_have_ids_of_their_own():
+    """ING-06: each of the copies exists and points at its own document."""
+    paragraph = "The same paragraph stands in both, word for word."
+    settings_ = ChunkingSettings(chunk_tokens=20, chunk_overlap=0)
+    one, other = (chunk_document(Document(doc_id, "", paragraph), TOKENIZER, settings_) for doc_id in ("a.md", "b.md"))
+    assert [(chunk.chunk_id, chunk.doc_id) for chunk in one + other] == [("a.md#0000", "a.md"), ("b.md#0000", "b.md")]
