@@ -47,8 +47,10 @@ def test_text_of_many_encodings_is_read(tmp_path, text, encoding):
         (FRENCH.encode() + b"\xff" + FRENCH.encode(), len(FRENCH.encode())),
         (CHINESE.encode()[:-1], len(CHINESE.encode()) - 3),
         (b"\xef\xbb\xbfone \xff", 4),
+        ("The café is open. ".encode() * 20 + b"\xe9" + "The café is open.".encode(), 19 * 20),
+        ("5 € and 7 €, ".encode() * 20 + b"\xff" + "5 €.".encode(), 17 * 20),
     ],
-    ids=["stray byte", "torn end", "behind a mark"],
+    ids=["stray byte", "torn end", "behind a mark", "like Japanese", "like cp1252"],
 )
 def test_damaged_utf8_is_not_taken_for_another_encoding(tmp_path, raw, place):
     """Read as something else, the whole text would be garbled: the place of the damage is told instead."""

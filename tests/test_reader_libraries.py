@@ -58,14 +58,24 @@ def test_the_main_text_of_a_page_is_read(tmp_path):
     assert not any(part in document.text for part in ("About us", "secret", "All rights", "<"))
 
 
-@pytest.mark.parametrize("declared", ["windows-1252", "iso-8859-1"])
-def test_a_page_names_its_own_encoding(tmp_path, declared):
+@pytest.mark.parametrize(
+    ("declared", "encoding", "text"),
+    [
+        ("windows-1252", "cp1252", "Le prix d’été : 5 €."),
+        ("iso-8859-1", "cp1252", "Le prix d’été : 5 €."),
+        ("iso-8859-2", "iso-8859-2", "Příliš žluťoučký kůň úpěl ďábelské ódy."),
+        ("koi8-r", "koi8-r", "Мельница стоит у реки."),
+        ("no-such-encoding", "utf-8", "Le prix d’été : 5 €."),
+        ("iso-8859-1", "utf-8", "Le prix d’été : 5 €."),
+    ],
+)
+def test_a_page_names_its_own_encoding(tmp_path, declared, encoding, text):
     """What the page says of itself is believed where it is not UTF-8."""
     pytest.importorskip("trafilatura")
-    text = page("<p>Le prix d’été : 5 €.</p>", head=f'<meta charset="{declared}">')
-    (tmp_path / "one.htm").write_bytes(text.encode("cp1252"))
+    raw = page(f"<p>{text}</p>", head=f'<meta charset="{declared}">').encode(encoding)
+    (tmp_path / "one.htm").write_bytes(raw)
     (document,), _ = read(tmp_path)
-    assert document.text == "Le prix d’été : 5 €."
+    assert document.text == text
 
 
 @pytest.mark.parametrize("raw", [b"", b"  ", page("").encode(), page("<script>x</script>").encode(), b"<div>" * 5000])

@@ -170,6 +170,16 @@ def test_a_bad_row_of_csv_costs_itself_alone(tmp_path):
     assert reading.read == 6
 
 
+@pytest.mark.parametrize("rest", ['three",1', "three"])
+def test_the_rest_of_a_faulty_row_is_no_record(tmp_path, rest):
+    """What follows a line break inside the quotes of a row that broke looks like a row of its own."""
+    rows = ["text,doc_id", '"one', 'says "two" and', rest, "four,2", '"say ""five""",3']
+    (tmp_path / "docs.csv").write_text("\n".join(rows))
+    reading = read(tmp_path)
+    assert [(one.doc_id, one.text) for one in reading.documents] == [("2", "four"), ("3", 'say "five"')]
+    assert [one.line for one in reading.rejected] == [2, 4]
+
+
 @pytest.mark.parametrize("depth", [101, 480, 900])
 def test_a_record_nested_too_deeply_is_refused_alone(tmp_path, depth):
     """It would overflow the stack of whoever walks through it."""

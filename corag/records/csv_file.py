@@ -31,7 +31,7 @@ def read_csv(path: Path) -> Iterator[Record | Rejected]:
 
 
 def _csv_rows(source: str, rows: "_csv.Reader", header: list[str]) -> Iterator[Record | Rejected]:
-    faulty = False
+    after_fault = False
     while True:
         line = rows.line_num + 1
         try:
@@ -39,7 +39,7 @@ def _csv_rows(source: str, rows: "_csv.Reader", header: list[str]) -> Iterator[R
         except StopIteration:
             return
         except csv.Error as error:
-            faulty = True
+            after_fault = True
             open_end = "unexpected end" in str(error)
             lost = "a quote is never closed, so that nothing from here on is read" if open_end else str(error)
             yield Rejected(source, line, f"not CSV ({lost})")
@@ -51,10 +51,11 @@ def _csv_rows(source: str, rows: "_csv.Reader", header: list[str]) -> Iterator[R
             yield Rejected(source, line, "not UTF-8; save the file as UTF-8", excerpt)
         elif len(row) > len(header):
             yield Rejected(source, line, "more fields than the header names", excerpt)
-        elif faulty and len(row) < len(header):
-            # It may be the rest of the faulty row, which a line break inside quotes cut in two.
-            yield Rejected(source, line, "fewer fields than the header names, after a faulty row", excerpt)
+        elif after_fault and (len(row) < len(header) or any('"' in value for value in row)):
+            # A line break inside the quotes of the faulty row leaves lines that look like rows.
+            yield Rejected(source, line, "may be the rest of the faulty row before it", excerpt)
         else:
+            after_fault = False
             yield Record(source, line, {name: value for name, value in zip(header, row, strict=False) if name})
 
 
