@@ -27,27 +27,30 @@ BOUNDARIES = (
 )
 """Where a chunk may end, best first: sentence or paragraph, clause, word, grapheme."""
 
+WORD, GRAPHEME = 2, 3
+
+LONGEST_GRAPHEME = 64
+"""Code points: a base with more marks than this is no character that anyone reads."""
+
 
 def chunk_document(document: Document, tokenizer: Tokenizer, settings: ChunkingSettings) -> list[Chunk]:
     """The document's chunks, in order: `document.text[start:end] == text`, at most `chunk_tokens` tokens each.
 
     Without overlap the chunks cover the text but for stretches of white space alone; white space between two chunks
-    belongs to the first. A grapheme that alone exceeds the limit is emitted whole, with a warning. The chunk id is the
-    document's id and the chunk's position.
+    belongs to the first. A grapheme that alone exceeds the limit is split between its code points; a code point that
+    alone does is kept, with a warning. The chunk id is the document's id and the chunk's position.
     """
     text = document.text
     starts = [start for start, _ in tokenizer.offsets(text)]
     chunks: list[Chunk] = []
     begin = finished = 0
     while finished < len(text):
-        end = _end_of_chunk(text, begin, starts, tokenizer, settings.chunk_tokens)
+        end, tokens = _end_of_chunk(text, begin, starts, tokenizer, settings.chunk_tokens)
         if end <= finished:
             # The overlap left no room for anything new: go on without it.
             begin = finished
             continue
-        piece = text[begin:end]
-        if piece.strip():
-            tokens = tokenizer.count(piece)
+        if text[begin:end].strip():
             if tokens > settings.chunk_tokens:
                 logger.warning(
                     "%s: the character at %d takes %d tokens, more than chunk_tokens (%d); it is kept alone",
@@ -56,41 +59,39 @@ def chunk_document(document: Document, tokenizer: Tokenizer, settings: ChunkingS
                     tokens,
                     settings.chunk_tokens,
                 )
-            position = len(chunks)
-            chunks.append(
-                Chunk(
-                    chunk_id=f"{document.doc_id}#{position:04d}",
-                    doc_id=document.doc_id,
-                    position=position,
-                    start=begin,
-                    end=end,
-                    text=piece,
-                    tokens=tokens,
-                    title=document.title,
-                    metadata=document.metadata,
-                )
-            )
+            chunks.append(_chunk(document, len(chunks), begin, end, tokens))
         finished = end
         begin = _start_of_next(text, begin, end, starts, settings.chunk_overlap)
     return chunks
 
 
-def _end_of_chunk(text: str, begin: int, starts: Sequence[int], tokenizer: Tokenizer, limit: int) -> int:
-    """The end of the longest span from `begin` that ends at the best kind of boundary and keeps the limit."""
+def _chunk(document: Document, position: int, start: int, end: int, tokens: int) -> Chunk:
+    return Chunk(
+        chunk_id=f"{document.doc_id}#{position:04d}",
+        doc_id=document.doc_id,
+        position=position,
+        start=start,
+        end=end,
+        text=document.text[start:end],
+        tokens=tokens,
+        title=document.title,
+        metadata=document.metadata,
+    )
+
+
+def _end_of_chunk(text: str, begin: int, starts: Sequence[int], tokenizer: Tokenizer, limit: int) -> tuple[int, int]:
+    """The end of the longest span from `begin` that ends at the best kind of boundary within the limit; its tokens."""
     first = bisect_left(starts, begin)
     reach = starts[first + limit] if first + limit < len(starts) else len(text)
     reach = max(reach, begin + 1)
-    while True:
-        end = reach if reach == len(text) else _boundary(text, begin, reach)
-        if end <= begin:
-            return _one_grapheme(text, begin)
+    end = reach if reach == len(text) else _boundary(text, begin, reach)
+    while end > begin:
         # Cut off from its surroundings a span may count a token more than inside them: measure it itself.
-        if tokenizer.count(text[begin:end]) <= limit:
-            return end
-        shorter = _boundary(text, begin, end - 1) if end - 1 > begin else begin
-        if shorter <= begin:
-            return _one_grapheme(text, begin)
-        reach = shorter
+        tokens = tokenizer.count(text[begin:end])
+        if tokens <= limit:
+            return end, tokens
+        end = _boundary(text, begin, end - 1)
+    return _end_within_grapheme(text, begin, tokenizer, limit)
 
 
 def _boundary(text: str, begin: int, reach: int) -> int:
@@ -107,11 +108,16 @@ def _boundary(text: str, begin: int, reach: int) -> int:
     return begin
 
 
-def _one_grapheme(text: str, begin: int) -> int:
-    import regex
-
-    match = regex.compile(r"\X").match(text, begin, min(len(text), begin + 64))
-    return match.end() if match else begin + 1
+def _end_within_grapheme(text: str, begin: int, tokenizer: Tokenizer, limit: int) -> tuple[int, int]:
+    """The end of the grapheme at `begin` and its tokens, or of as many of its code points as fit, but at least one."""
+    match = _pattern(GRAPHEME).match(text[begin : begin + LONGEST_GRAPHEME])
+    assert match is not None, "any text begins with a grapheme"
+    end = begin + match.end()
+    while True:
+        tokens = tokenizer.count(text[begin:end])
+        if tokens <= limit or end == begin + 1:
+            return end, tokens
+        end -= 1
 
 
 def _start_of_next(text: str, begin: int, end: int, starts: Sequence[int], overlap: int) -> int:
@@ -121,11 +127,12 @@ def _start_of_next(text: str, begin: int, end: int, starts: Sequence[int], overl
     back = starts[max(0, bisect_left(starts, end) - overlap)]
     if back <= begin:
         return end
-    for match in _pattern(2).finditer(text, back, end):
-        if match.end() < end:
-            return match.end()
-    graphemes = _pattern(3).finditer(text, begin, end)
-    return next((match.start() for match in graphemes if match.start() >= back), end)
+    # Slices, as a search inside the whole text would look back from each flag to the first of its row.
+    for match in _pattern(WORD).finditer(text[back:end]):
+        if back + match.end() < end:
+            return back + match.end()
+    graphemes = _pattern(GRAPHEME).finditer(text[begin:end])
+    return next((begin + match.start() for match in graphemes if begin + match.start() >= back), end)
 
 
 @cache

@@ -16,8 +16,8 @@ from corag.values import Candidate
 
 logger = logging.getLogger(__name__)
 
-PAIRS_PER_COMMIT = 4096
-"""Scores that are committed together: what a killed run may have to score again."""
+BATCHES_PER_COMMIT = 16
+"""Reranker batches whose scores are committed together: what a killed run may have to score again."""
 
 
 @dataclass
@@ -100,8 +100,10 @@ class OrderScorer:
             key=lambda request: (self._length(request), keys[request]),
         )
         failed: dict[Hashable, str] = {}
-        for start in range(0, len(missing), PAIRS_PER_COMMIT):
-            batch = [request for request in missing[start : start + PAIRS_PER_COMMIT] if request[0] not in failed]
+        # Whole batches only: cutting the pooled pairs here leaves the reranker the batches that it would make itself.
+        size = BATCHES_PER_COMMIT * self._reranker.batch_pairs
+        for start in range(0, len(missing), size):
+            batch = [request for request in missing[start : start + size] if request[0] not in failed]
             fresh = self._score(batch, failed)
             self._table.put_many({keys[request]: score for request, score in fresh.items()})
             raw.update(fresh)
@@ -146,7 +148,7 @@ class OrderScorer:
 
 
 def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:24]
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:24]
 
 
 Scorers = Mapping[str, OrderScorer]

@@ -46,7 +46,11 @@ def read_questions(source: str, split: str | None = None) -> QuestionReading:
     path = SAMPLE_QUESTIONS if source == SAMPLE else Path(source)
     if path.suffix.lower() not in RECORD_SUFFIXES:
         raise InputError(f"{path}: questions are read from {', '.join(RECORD_SUFFIXES)}; convert the file")
-    if not path.is_file():
+    try:
+        present = path.is_file()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); check its rights") from None
+    if not present:
         raise InputError(f"{path}: no such file of questions")
     questions: dict[str, Question] = {}
     rejected: list[Rejected] = []
@@ -98,11 +102,19 @@ def _strings(value: Any) -> tuple[str, ...] | None:
         return ()
     if isinstance(value, str):
         if value.lstrip().startswith("["):
-            try:
-                return _strings(json.loads(value))
-            except json.JSONDecodeError:
-                return (value,)
+            listed = _listed(value)
+            return (value,) if listed is None else listed
         return (value,)
-    if isinstance(value, list) and all(isinstance(item, str | int) for item in value):
+    if isinstance(value, list) and all(isinstance(item, str | int) and not isinstance(item, bool) for item in value):
         return tuple(str(item) for item in value)
     return None
+
+
+def _listed(text: str) -> tuple[str, ...] | None:
+    """The items of a JSON list of strings; None where the text is none, but begins like one."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        # Also thousands of brackets or digits, which Python refuses to parse.
+        return None
+    return _strings(value) if isinstance(value, list) else None

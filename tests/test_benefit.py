@@ -1,10 +1,14 @@
 import math
+import random
+from collections.abc import Callable
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from corag.benefit import EQUAL_WORTH, normalizer
+from corag.search import SearchParameters, SearchResult, search
+from corag.values import ChunkOrder
 
 # Eighths, so that shifting and scaling are exact.
 SCORES = st.lists(st.integers(-800, 800).map(lambda eighth: eighth / 8), min_size=2, max_size=6)
@@ -55,3 +59,29 @@ def test_no_number_has_no_benefit_and_spoils_no_other(mode, score) -> None:
 def test_without_normalisation_the_rerankers_own_mapping_counts() -> None:
     """`none` leaves the range of the query out."""
     assert normalizer([5.0, 6.0], "none", unit)(0.0) == 0.5
+
+
+def found_with(raw: Callable[[ChunkOrder], float], size: int, parameters: SearchParameters) -> SearchResult:
+    """What the search finds on the normalised benefits of a reranker."""
+    worth = normalizer([raw((index,)) for index in range(size)], "per_query", unit)
+    return search([10 + index for index in range(size)], lambda orders: [worth(raw(one)) for one in orders], parameters)
+
+
+@given(
+    st.integers(0, 10_000),
+    st.floats(0.01, 1000.0),
+    st.floats(-1000.0, 1000.0),
+    st.sampled_from(["uct", "best-first"]),
+)
+@settings(deadline=None, max_examples=150)
+def test_any_positive_rescale_and_shift_chooses_the_same_order(seed, scale, shift, selection) -> None:
+    """Scale and shift are any floats, whose rounding errors decide nothing; some scores are equal."""
+
+    def raw(order: ChunkOrder) -> float:
+        return float(random.Random(f"{seed} {order}").randint(-3, 3))
+
+    parameters = SearchParameters(budget=45, iterations=6, cost_coefficient=0.0, backup="all", selection=selection)
+    plain = found_with(raw, 5, parameters)
+    changed = found_with(lambda order: scale * raw(order) + shift, 5, parameters)
+    assert (changed.order, changed.scored, changed.cost) == (plain.order, plain.scored, plain.cost)
+    assert changed.benefit == pytest.approx(plain.benefit, abs=1e-6)

@@ -3,6 +3,7 @@
 import base64
 import logging
 import random
+import time
 from itertools import pairwise
 
 import pytest
@@ -124,10 +125,34 @@ def test_a_lone_surrogate_counts_as_one_character():
     st.integers(0, 3),
 )
 def test_chunks_begin_and_end_between_graphemes(text, size, overlap):
-    """A boundary inside a character of several code points is never taken."""
-    between = {0} | {match.end() for match in regex.finditer(r"\X", text)}
+    """A boundary inside a character of several code points is only taken where it alone exceeds the limit."""
+    fitting = [match.span() for match in regex.finditer(r"\X", text) if TOKENIZER.count(match.group()) <= size]
     for chunk in chunks_of(text, size, overlap):
-        assert {chunk.start, chunk.end} <= between
+        for start, end in fitting:
+            assert not start < chunk.start < end
+            assert not start < chunk.end < end
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text(max_size=80), st.integers(1, 8), st.data())
+def test_only_a_single_code_point_may_exceed_the_limit(text, size, data):
+    """Whatever the text and however small the limit, chunking ends and keeps the limit."""
+    overlap = data.draw(st.integers(0, size - 1))
+    for chunk in chunks_of(text, size, overlap):
+        assert chunk.tokens <= size or len(chunk.text) == 1
+
+
+@pytest.mark.parametrize("overlap", [0, 30])
+@pytest.mark.parametrize(
+    "text",
+    ["e" + "\u0301" * 3000, "👩\u200d" * 2000, "🇫🇷" * 3000, "word " + " " * 20_000 + "word", "." * 20_000],
+    ids=["marks", "joined", "flags", "blanks", "dots"],
+)
+def test_odd_texts_keep_the_limit_too(text, overlap):
+    """A grapheme without end is split, and rows of flags, blanks and dots take no more than a moment."""
+    started = time.monotonic()
+    assert all(chunk.tokens <= 100 for chunk in chunks_of(text, 100, overlap))
+    assert time.monotonic() - started < 10
 
 
 @pytest.mark.parametrize("size", [8, 17])

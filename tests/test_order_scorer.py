@@ -4,7 +4,7 @@ import random
 import pytest
 
 from corag.memo import Memo
-from corag.order_scorer import OrderScorer, PairCount
+from corag.order_scorer import BATCHES_PER_COMMIT, OrderScorer, PairCount
 from tests.search_cases import FakeReranker, candidates
 
 SCOPE = ("q1", "fake")
@@ -16,10 +16,10 @@ def length(query: str, texts: tuple[str, ...]) -> float:
     return float(sum((place + 1) * len(text) for place, text in enumerate(texts)))
 
 
-def scorer(reranker, table=None, normalize="none", count=None):
+def scorer(reranker, table=None, normalize="none", count=None, texts=TEXTS):
     """A scorer that knows one query."""
     made = OrderScorer(reranker, table or Memo(None).table("scores"), normalize, count)
-    made.add_query(SCOPE, "who?", candidates(TEXTS))
+    made.add_query(SCOPE, "who?", candidates(texts))
     return made
 
 
@@ -166,3 +166,33 @@ def test_other_candidates_under_a_known_name_bring_their_own_range() -> None:
     made(asked((0,)))
     made.add_query(SCOPE, "who?", candidates(["x", "y" * 500]))
     assert made(asked((0,), (1,)))[0] == [0.0, 0.5]
+
+
+def test_a_killed_run_keeps_the_batches_that_were_committed() -> None:
+    """What ended before the kill is not scored again, and the pairs reach the reranker in whole batches."""
+    table = Memo(None).table("scores")
+    texts = ["w" * (rank + 1) for rank in range(12)]
+    orders = [(i, j) for i in range(12) for j in range(12) if i != j]
+    piece = BATCHES_PER_COMMIT * FakeReranker.batch_pairs
+
+    def killed(query: str, pair: tuple[str, ...]) -> float:
+        if len(reranker.batches) == 1:
+            raise KeyboardInterrupt
+        return length(query, pair)
+
+    reranker, again = FakeReranker(killed), FakeReranker(length)
+    with pytest.raises(KeyboardInterrupt):
+        scorer(reranker, table, texts=texts)(asked(*orders))
+    assert table.count() == piece
+    benefits, _ = scorer(again, table, texts=texts)(asked(*orders))
+    assert len(again.pairs) == 12 + len(orders) - piece
+    assert benefits == [length("", tuple(texts[index] for index in order)) / 1000 for order in orders]
+    assert all(len(batch) == piece for batch in again.batches[:-1])
+
+
+def test_texts_that_differ_in_what_utf_8_cannot_hold_are_different_texts() -> None:
+    """A lone surrogate is not confused with the question mark that usually replaces it."""
+    table = Memo(None).table("scores")
+    reranker = FakeReranker(lambda query, texts: float(sum(map(ord, texts[0]))))
+    for text in ("\ud800", "?"):
+        assert scorer(reranker, table, texts=[text])(asked((0,)))[0] == [ord(text) / 1000]

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from corag.errors import InputError
+from corag.quarantine import LONGEST_EXCERPT
 from corag.questions import LONGEST_QUESTION, question_id, read_questions
 from tests.conftest import write_rows
 
@@ -106,6 +107,10 @@ def test_a_qid_of_another_kind_is_refused(tmp_path, qid):
         (["Ann", 7], ("Ann", "7")),
         ('["Ann", "Anne"]', ("Ann", "Anne")),
         ("[a note", ("[a note",)),
+        ("[]", ()),
+        ("[null]", ("[null]",)),
+        ("[" * 100_000, ("[" * 100_000,)),
+        ("[" + "9" * 5000, ("[" + "9" * 5000,)),
     ],
 )
 def test_references_are_a_string_or_a_list(tmp_path, answers, found):
@@ -115,12 +120,27 @@ def test_references_are_a_string_or_a_list(tmp_path, answers, found):
 
 
 @pytest.mark.parametrize("field", ["answers", "relevant_ids"])
-@pytest.mark.parametrize("value", [3, {"a": 1}, [None], [["a"]]])
+@pytest.mark.parametrize("value", [3, {"a": 1}, [None], [["a"]], [True]])
 def test_references_of_another_kind_are_refused(tmp_path, field, value):
     """The reason names the field."""
     reading = read(tmp_path / "q.jsonl", {"question": "Who?", field: value})
     assert not reading.questions
     assert f"`{field}`" in reading.rejected[0].reason
+
+
+def test_a_bad_row_of_csv_stops_no_other(tmp_path):
+    """Each bad row is named with its line."""
+    path = tmp_path / "q.csv"
+    path.write_bytes(b'qid,question\n1,Who?\n2,caf\xe9?\n3,"a"b\n4,When?\n')
+    reading = read_questions(str(path))
+    assert [one.qid for one in reading.questions] == ["1", "4"]
+    assert [one.line for one in reading.rejected] == [3, 4]
+
+
+def test_what_is_kept_of_a_refused_record_is_bounded(tmp_path):
+    """A question of megabytes does not stay in memory."""
+    (refused,) = read(tmp_path / "q.jsonl", {"question": "x" * 10_000_000}).rejected
+    assert len(refused.record) <= LONGEST_EXCERPT
 
 
 def test_a_qid_of_two_questions_is_refused_for_the_second(tmp_path):

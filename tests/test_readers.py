@@ -112,8 +112,9 @@ def test_an_id_of_two_texts_is_refused_with_both_places(tmp_path):
     """ING-09: no silent winner."""
     path = tmp_path / "docs.jsonl"
     write_rows(path, [{"doc_id": "d1", "text": "alpha"}, {"doc_id": "d1", "text": "beta"}])
-    with pytest.raises(InputError, match=r"docs\.jsonl:1 and .*docs\.jsonl:2"):
-        read(path)
+    for _ in range(2):
+        with pytest.raises(InputError, match=r"docs\.jsonl:1 and .*docs\.jsonl:2"):
+            read(path)
 
 
 ODD_LINES = [
@@ -139,11 +140,13 @@ def test_no_line_stops_the_lines_after_it(tmp_path, line, reason):
     ("raw", "line", "reason"),
     [
         (b'doc_id,text\n1,good\n2,"open\n3,next\n', 3, "nothing from here on"),
-        (b"doc_id,text\n1,good\n2,caf\xe9\n", 3, "no row is read"),
+        (b"doc_id,text\n1,good\n2,caf\xe9\n3,next\n", 3, "not UTF-8"),
+        (b"doc_id,text,caf\xe9\n1,good,x\n", 1, "no row is read"),
+        (b'doc_id,text\n1,"a\nb"\n2,"a"b\n3,next\n', 4, "not CSV"),
         (b"doc_id,text\n1,good,more\n", 2, "more fields"),
         (b"doc_id,text\n1\n", 2, "no field `text`"),
     ],
-    ids=["open quote", "latin-1", "more fields", "fewer fields"],
+    ids=["open quote", "latin-1", "latin-1 header", "stray quote", "more fields", "fewer fields"],
 )
 def test_bad_rows_of_csv_are_named_with_their_line(tmp_path, raw, line, reason):
     """The message says how much of the file is lost."""
@@ -151,6 +154,73 @@ def test_bad_rows_of_csv_are_named_with_their_line(tmp_path, raw, line, reason):
     (refused,) = read(tmp_path).rejected
     assert refused.line == line
     assert reason in refused.reason
+
+
+def test_a_bad_row_of_csv_costs_itself_alone(tmp_path):
+    """The rows after a stray quote and after bytes that are not UTF-8 are read."""
+    rows = [b"doc_id,text", b"1,one", b'2,"a"b', b"3,three", b"4,caf\xe9", b'5,"five, \nstill"', b"6"]
+    (tmp_path / "docs.csv").write_bytes(b"\xef\xbb\xbf" + b"\r\n".join(rows))
+    reading = read(tmp_path)
+    assert [(one.doc_id, one.text) for one in reading.documents] == [
+        ("1", "one"),
+        ("3", "three"),
+        ("5", "five, \nstill"),
+    ]
+    assert [one.line for one in reading.rejected] == [3, 5, 8]
+    assert reading.read == 6
+
+
+@pytest.mark.parametrize("rest", ['three",1', "three"])
+def test_the_rest_of_a_faulty_row_is_no_record(tmp_path, rest):
+    """What follows a line break inside the quotes of a row that broke looks like a row of its own."""
+    rows = ["text,doc_id", '"one', 'says "two" and', rest, "four,2", '"say ""five""",3']
+    (tmp_path / "docs.csv").write_text("\n".join(rows))
+    reading = read(tmp_path)
+    assert [(one.doc_id, one.text) for one in reading.documents] == [("2", "four"), ("3", 'say "five"')]
+    assert [one.line for one in reading.rejected] == [2, 4]
+
+
+@pytest.mark.parametrize("depth", [101, 480, 900])
+def test_a_record_nested_too_deeply_is_refused_alone(tmp_path, depth):
+    """It would overflow the stack of whoever walks through it."""
+    deep = b'{"text": "a", "m": ' + b"[" * depth + b"]" * depth + b"}\n"
+    (tmp_path / "docs.jsonl").write_bytes(deep + b'{"text": "b"}\n')
+    reading = read(tmp_path)
+    assert [one.text for one in reading.documents] == ["b"]
+    assert [(one.line, "nested too deeply" in one.reason) for one in reading.rejected] == [(1, True)]
+
+
+def test_a_row_of_parquet_that_is_not_utf8_is_refused_alone(tmp_path):
+    """Parquet does not check its strings; a folder's name such as `lang=en` is no column."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    offsets = b"".join(end.to_bytes(4, "little") for end in (0, 1, 2))
+    texts = pa.Array.from_buffers(pa.string(), 2, [None, pa.py_buffer(offsets), pa.py_buffer(b"\xffb")])
+    (tmp_path / "lang=en").mkdir()
+    pq.write_table(pa.table({"text": texts}), tmp_path / "lang=en" / "docs.parquet")
+    reading = read(tmp_path)
+    assert [(one.doc_id, one.text, one.metadata) for one in reading.documents] == [("lang=en/docs.parquet#2", "b", {})]
+    assert [(one.line, one.reason) for one in reading.rejected] == [(1, "not UTF-8")]
+
+
+@pytest.mark.parametrize("doc_id", [True, ["a"], {"a": 1}])
+def test_an_id_that_has_no_one_spelling_is_refused(tmp_path, doc_id):
+    """A document's id is a string or a number."""
+    write_rows(tmp_path / "docs.jsonl", [{"doc_id": doc_id, "text": "a"}])
+    (refused,) = read(tmp_path).rejected
+    assert "`doc_id` is" in refused.reason
+
+
+@pytest.mark.parametrize("name", ["docs.jsonl", "docs.csv", "docs.txt", "docs.md", "docs.parquet"])
+def test_a_file_of_zero_bytes_is_told(tmp_path, name):
+    """It is named, and its neighbour is read."""
+    (tmp_path / name).write_bytes(b"")
+    (tmp_path / "good.txt").write_text("Good.")
+    reading = read(tmp_path)
+    assert [one.doc_id for one in reading.documents] == ["good.txt"]
+    assert [one.source for one in reading.rejected] == [str(tmp_path / name)]
+    assert reading.read == 2
 
 
 def test_a_file_that_is_no_parquet_is_rejected_alone(tmp_path):

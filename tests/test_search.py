@@ -1,3 +1,4 @@
+import itertools
 import math
 from dataclasses import replace
 
@@ -6,8 +7,6 @@ from hypothesis import given, settings
 
 from benchmarks.synthetic import synthetic_benefit
 from corag.search import SearchParameters, search, search_checkpoints
-from corag.search.mcts import expand, select, update
-from corag.search.tree import ROOT, PolicyTree
 from tests.search_cases import Case, by_table, cases
 
 STRATEGIES = ("mcts", "exhaustive", "branch-and-bound", "greedy", "document-order", "shuffle", "naive")
@@ -83,74 +82,6 @@ def test_greedy_is_wrong_where_a_pair_beats_the_best_single() -> None:
     assert search([100] * 5, by_table(table), parameters, "greedy").order == (1, 3)
 
 
-def test_the_utility_is_that_of_the_definition() -> None:
-    """U(v) = V/N + c·sqrt(ln N/N(v)) − λ·cost/B with N of the whole tree, worked out by hand; +inf if unvisited."""
-    tree = PolicyTree([10, 20], SMALL)
-    update(tree, expand(tree, ROOT, [0.5, 0.4]))
-    assert tree.utility(1) == pytest.approx(0.5 + math.sqrt(math.log(2)) - 0.05)
-    assert tree.utility(2) == pytest.approx(0.4 + math.sqrt(math.log(2)) - 0.1)
-    assert select(tree) == 1
-    update(tree, expand(tree, 1, [0.7]))
-    assert tree.utility(1) == pytest.approx((0.5 + 0.7) / 2 + math.sqrt(math.log(3) / 2) - 0.05)
-    assert tree.utility(2) == pytest.approx(0.4 + math.sqrt(math.log(3)) - 0.1)
-    # Below the first level the visits of the whole tree count too, not those of the parent.
-    assert tree.utility(3) == pytest.approx(0.7 + math.sqrt(math.log(3)) - 0.15)
-    assert PolicyTree([10], SMALL).utility(ROOT) == math.inf
-
-
-def test_backup_all_backs_up_every_child() -> None:
-    """Each child's reward and one visit go to itself and to all above it."""
-    tree = PolicyTree([10, 10, 10], SMALL)
-    update(tree, expand(tree, ROOT, [0.2, 0.6, 0.4]))
-    update(tree, expand(tree, 2, [0.5, 0.1]))
-    assert tree.order == [(), (0,), (1,), (2,), (1, 0), (1, 2)]
-    assert tree.visits == [5, 1, 3, 1, 1, 1]
-    assert tree.reward == pytest.approx([1.8, 0.2, 1.2, 0.4, 0.5, 0.1])
-    assert tree.total == 5
-
-
-def test_backup_best_backs_up_the_best_child_only() -> None:
-    """The other children stay unvisited, so that the first of them is selected next."""
-    tree = PolicyTree([10, 10, 10], replace(SMALL, backup="best"))
-    update(tree, expand(tree, ROOT, [0.2, 0.6, 0.4]))
-    assert (tree.visits, tree.reward, tree.total) == ([1, 0, 1, 0], [0.6, 0.0, 0.6, 0.0], 1)
-    assert tree.utility(1) == math.inf
-    assert select(tree) == 1
-    update(tree, expand(tree, 1, [0.3, 0.3]))
-    assert (tree.visits, tree.total) == ([2, 1, 1, 0, 1, 0], 2)
-    assert tree.reward == pytest.approx([0.9, 0.3, 0.6, 0.0, 0.3, 0.0])
-
-
-@pytest.mark.parametrize("selection", ["uct", "best-first"])
-def test_ties_go_to_the_lower_candidate(selection) -> None:
-    """Equal candidates are expanded, and chosen, in the order of their indices."""
-    tree = PolicyTree([10, 10, 10], replace(SMALL, selection=selection))
-    update(tree, expand(tree, ROOT, [0.5, 0.5, 0.5]))
-    assert select(tree) == 1
-    assert tree.result().order == (0,)
-
-
-def test_best_first_expands_the_open_node_of_greatest_value() -> None:
-    """The cost counts: a dearer node of the same benefit waits."""
-    tree = PolicyTree([20, 10, 10], replace(SMALL, selection="best-first"))
-    update(tree, expand(tree, ROOT, [0.5, 0.49, 0.3]))
-    assert select(tree) == 2
-
-
-@pytest.mark.parametrize("selection", ["uct", "best-first"])
-def test_an_order_without_a_score_is_counted_and_never_chosen(selection) -> None:
-    """NaN for one of five chunks ranks it last, is counted once, and leaves every mean of the tree finite."""
-    tree = PolicyTree([10] * 5, replace(SMALL, selection=selection))
-    update(tree, expand(tree, ROOT, [0.1, math.nan, 0.5, 0.3, 0.2]))
-    for _ in range(8):
-        node = select(tree)
-        assert tree.order[node] != (1,)
-        update(tree, expand(tree, node, [0.2] * len(tree.appendable(node))))
-    assert tree.nan == 1
-    assert all(math.isfinite(reward) for reward in tree.reward)
-    assert tree.result().order == (2,)
-
-
 def test_no_score_at_all_chooses_nothing() -> None:
     """Where every order is NaN the empty order is returned and every NaN is counted."""
     found = search([10, 10], by_table({}, math.nan), SMALL)
@@ -177,16 +108,25 @@ def test_the_search_stops_where_all_is_scored_or_the_iterations_are_used_up() ->
     assert (cut.stopped, cut.iterations, cut.scored) == ("iterations used up", 2, 5)
 
 
-def test_the_default_search_stays_near_the_optimum_of_the_synthetic_benefits() -> None:
-    """Over ten instances ten iterations reach 98 % of the optimum while scoring fewer orders."""
-    parameters = SearchParameters(budget=320, backup="all")
-    ratios = []
+@pytest.mark.parametrize("selection", ["uct", "best-first"])
+def test_ten_iterations_stay_near_the_optimum_of_the_synthetic_benefits(selection) -> None:
+    """Over ten instances ten iterations reach 98 % of the optimum while scoring at most 70 orders on average."""
+    parameters = SearchParameters(budget=320, backup="all", selection=selection)
+    ratios, scored = [], []
     for seed in range(10):
         one, costs = synthetic_benefit(seed, 8)
         found, best = (
             search(costs, lambda orders, one=one: [one(order) for order in orders], parameters, strategy)
             for strategy in ("mcts", "exhaustive")
         )
-        assert found.scored < best.scored
         ratios.append(found.value / best.value)
+        scored.append(found.scored)
     assert sum(ratios) / len(ratios) > 0.98
+    assert sum(scored) / len(scored) <= 70
+
+
+def test_equal_scores_without_a_price_choose_the_nearest_chunk() -> None:
+    """Saturated scores and λ = 0 leave the order of retrieval to decide, whatever the rule."""
+    for backup, selection in itertools.product(("best", "all"), ("uct", "best-first")):
+        parameters = replace(SMALL, cost_coefficient=0.0, backup=backup, selection=selection)
+        assert search([30, 10, 20], by_table({}, 1.0), parameters).order == (0,)

@@ -12,13 +12,18 @@ ID_FIELDS = ("doc_id", "id")
 
 
 def read_record_file(path: Path, name: str) -> Iterator[tuple[Document | Rejected, str]]:
-    """Each record's document, or why it has none, with its place as `file:line`."""
+    """Each record's document, or why it has none, with its place as `file:line`; a file without any is refused."""
+    found = False
     try:
         for record in read_records(path):
+            found = True
             where = f"{path}:{record.line}"
             yield (record if isinstance(record, Rejected) else _document(record, name)), where
     except InputError as error:
+        found = True
         yield Rejected(str(path), None, str(error)), str(path)
+    if not found:
+        yield Rejected(str(path), None, "holds no records"), str(path)
 
 
 def _document(record: Record, name: str) -> Document | Rejected:
@@ -31,6 +36,8 @@ def _document(record: Record, name: str) -> Document | Rejected:
     if not text.strip():
         return record.rejected("`text` is empty")
     doc_id = next((fields[field] for field in ID_FIELDS if fields.get(field) not in (None, "")), None)
+    if isinstance(doc_id, bool | list | dict):
+        return record.rejected(f"`doc_id` is {type(doc_id).__name__}, not a string")
     fields = {field: value for field, value in fields.items() if field not in ID_FIELDS and value is not None}
     title = fields.pop("title", "")
     return Document(
