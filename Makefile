@@ -26,10 +26,8 @@ $(READY): pyproject.toml
 demo: $(READY) ## run the whole main job on the bundled sample with embedded models
 	@$(BIN)/corag run -c configs/default.yaml
 
-# The commands take over logging and standard error of their process: their tests get one of their own.
 test: $(READY) ## run the test suite
-	@$(BIN)/python -m pytest --ignore=tests/test_pipeline.py
-	@$(BIN)/python -m pytest tests/test_pipeline.py
+	@$(BIN)/python -m pytest
 
 test-slow: $(READY) ## run the slow tests, which `make test` leaves out
 	@$(BIN)/python -m pytest -m slow

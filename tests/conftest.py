@@ -1,10 +1,19 @@
 """What several test modules share: the converted model, one Prefect server, a small corpus, and the command line."""
 
+import contextlib
+import io
 import json
+import sys
+from dataclasses import dataclass
 from pathlib import Path
 
+import absl.logging
 import pytest
 import yaml
+
+# The logging that rouge-score brings closes its stream when Prefect sets up its own; under pytest that would be the
+# captured standard error of the whole session.
+absl.logging.get_absl_handler().python_handler.setStream(sys.__stderr__)
 
 REPO = Path(__file__).parent.parent
 
@@ -44,6 +53,7 @@ def prefect_server():
     import os
 
     os.environ.setdefault("PREFECT_LOGGING_LEVEL", "CRITICAL")
+    os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
     from prefect.testing.utilities import prefect_test_harness
 
     with prefect_test_harness(server_startup_timeout=180):
@@ -72,6 +82,20 @@ def question_rows(part):
 def write_rows(path, rows):
     """Write records as JSON lines."""
     path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended and what it said."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+
+    @property
+    def output(self):
+        """Both streams, for the message of a failed test."""
+        return self.stdout + self.stderr
 
 
 class Project:
@@ -109,12 +133,18 @@ class Project:
 
     def run(self, *arguments):
         """Run one command with this project's configuration; its exit code, stdout and stderr."""
-        from typer.testing import CliRunner
-
         from flows.cli import app
 
         command, *rest = (str(argument) for argument in arguments)
-        return CliRunner().invoke(app, [command, "-c", str(self.config), *rest])
+        # Not typer's runner: it closes its streams, and what a library logs to them later would fail.
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            try:
+                app([command, "-c", str(self.config), *rest])
+                code = 0
+            except SystemExit as ended:
+                code = ended.code
+        return Ended(int(code or 0), out.getvalue(), err.getvalue())
 
     def rows(self, name):
         """The records of a JSON lines file of the project."""

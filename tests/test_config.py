@@ -54,7 +54,7 @@ def test_the_default_file_states_the_built_in_defaults():
     ],
 )
 def test_a_bad_configuration_is_refused_in_one_line(tmp_path, text, words):
-    """The message names the file, the key and the nearest valid name or the limit."""
+    """CFG-02, RER-05: the message names the file, the key and the nearest valid name or the limit."""
     path = write(tmp_path, text)
     with pytest.raises(ConfigError) as refusal:
         load_config(path)

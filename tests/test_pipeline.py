@@ -169,7 +169,7 @@ def test_doctor_finds_all_parts_well(finished):
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
 def test_what_cannot_run_ends_with_two_and_one_clear_line(project, monkeypatch, arguments, words):
-    """Exit code 2, no traceback, and a line that names the thing and the remedy."""
+    """Exit code 2, no traceback, and a line that names the thing and the remedy (CFG-02, CFG-03)."""
     monkeypatch.chdir(project.root)
     line = one_line(project.run(*arguments), 2)
     assert all(word in line for word in words), line
