@@ -24,7 +24,7 @@ SEEDS = range(40)
 COMPARED_SEEDS = range(40, 240)
 """On which the rules were compared while they were being worked out."""
 UNTOUCHED_SEEDS = range(440, 640)
-"""Looked at once, after the rules were settled."""
+"""Looked at only after the rules were settled."""
 CANDIDATES = 8
 DEFAULTS = SearchSettings()
 PARAMETERS = SearchParameters(

@@ -130,3 +130,11 @@ def test_equal_scores_without_a_price_choose_the_nearest_chunk() -> None:
     for backup, selection in itertools.product(("best", "all"), ("uct", "best-first")):
         parameters = replace(SMALL, cost_coefficient=0.0, backup=backup, selection=selection)
         assert search([30, 10, 20], by_table({}, 1.0), parameters).order == (0,)
+
+
+def test_rounding_errors_break_no_tie() -> None:
+    """0.25 − 0.10 and 0.50 − 0.35 are one value, though not as floats: the nearer chunk is chosen."""
+    parameters = SearchParameters(budget=100, cost_coefficient=0.5)
+    assert 0.25 - 0.5 * 20 / 100 < 0.5 - 0.5 * 70 / 100
+    for strategy in ("mcts", "exhaustive", "branch-and-bound", "greedy"):
+        assert search([20, 70], by_table({(0,): 0.25, (1,): 0.5}), parameters, strategy).order == (0,)
