@@ -105,7 +105,7 @@ class SearchSettings(Settings):
     strategy: Literal["mcts", "exhaustive", "branch-and-bound", "greedy", "document-order", "shuffle", "naive"] = "mcts"
     budget: int = Field(256, ge=1)
     backup: Literal["best", "all"] = "all"
-    selection: Literal["uct", "best-first"] = "uct"
+    selection: Literal["uct", "best-first"] = "best-first"
     normalize: Literal["per_query", "none"] = "per_query"
     max_chunks: int = Field(5, ge=1, le=5)
     fixed: FixedConfiguration = FixedConfiguration()

@@ -10,7 +10,7 @@ from corag.search.mcts import expand, select, update
 from corag.search.tree import ROOT, PolicyTree
 from tests.search_cases import Case, cases
 
-SMALL = SearchParameters(budget=40, cost_coefficient=0.2, exploration_coefficient=1.0, backup="all")
+SMALL = SearchParameters(budget=40, cost_coefficient=0.2, exploration_coefficient=1.0, selection="uct")
 
 
 def test_the_utility_is_that_of_the_definition() -> None:

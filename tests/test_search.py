@@ -10,7 +10,7 @@ from corag.search import SearchParameters, search, search_checkpoints
 from tests.search_cases import Case, by_table, cases
 
 STRATEGIES = ("mcts", "exhaustive", "branch-and-bound", "greedy", "document-order", "shuffle", "naive")
-SMALL = SearchParameters(budget=40, cost_coefficient=0.2, exploration_coefficient=1.0, backup="all")
+SMALL = SearchParameters(budget=40, cost_coefficient=0.2, exploration_coefficient=1.0, selection="uct")
 
 
 @given(cases())
@@ -57,7 +57,7 @@ def test_checkpoints_equal_fresh_searches(case: Case) -> None:
         assert result == search(case.costs, case.benefit, replace(case.parameters, iterations=iterations))
 
 
-@pytest.mark.parametrize("backup", ["best", "all"])
+@pytest.mark.parametrize("rule", [("best", "uct"), ("all", "uct"), ("all", "best-first")], ids=" ".join)
 @pytest.mark.parametrize(
     ("table", "best"),
     [
@@ -67,9 +67,10 @@ def test_checkpoints_equal_fresh_searches(case: Case) -> None:
     ],
     ids=["pair beats the best single", "order matters", "more is worse"],
 )
-def test_the_tree_finds_what_greedy_selection_misses(table, best, backup) -> None:
+def test_the_tree_finds_what_greedy_selection_misses(table, best, rule) -> None:
     """Interacting pairs, the order of two chunks, and a chunk that lowers W are all found, before all is scored."""
-    parameters = SearchParameters(budget=300, iterations=10, cost_coefficient=0.0, backup=backup)
+    backup, selection = rule
+    parameters = SearchParameters(budget=300, iterations=10, cost_coefficient=0.0, backup=backup, selection=selection)
     found = search([100] * 5, by_table(table), parameters)
     assert found.order == best
     assert found.scored < 5 + 20 + 60

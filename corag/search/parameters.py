@@ -34,8 +34,8 @@ class SearchParameters:
     iterations: int = 10
     cost_coefficient: float = 0.1
     exploration_coefficient: float = 2.4
-    backup: Literal["best", "all"] = "best"
-    selection: Literal["uct", "best-first"] = "uct"
+    backup: Literal["best", "all"] = "all"
+    selection: Literal["uct", "best-first"] = "best-first"
     max_chunks: int = 5
     seed: int = 0
 
