@@ -29,11 +29,11 @@ def label_question(qid: str, trials: Sequence[Trial], settings: SweepSettings) -
     for trial in failed:
         if trial.failed_stage == "generate":
             return Label(qid, kept=False, reason=f"{GENERATION_FAILED}: {trial.error}")
-    best = _best_by_reranker(trials)
+    best = best_by_reranker(trials)
     if not best:
         detail = f": {failed[0].error}" if failed else ""
         return Label(qid, kept=False, reason=f"{NOTHING_FINISHED}{detail}")
-    ranked = sorted(best.values(), key=_rank)
+    ranked = sorted(best.values(), key=rank)
     winner = ranked[0]
     if len(ranked) < 2:
         return Label(qid, kept=False, reason=ONE_RERANKER, configuration=winner.configuration)
@@ -67,18 +67,20 @@ def count_reasons(labels: Sequence[Label]) -> dict[str, int]:
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
-def _rank(trial: Trial) -> tuple[float, int, int]:
+def rank(trial: Trial) -> tuple[float, int, int]:
+    """What finished trials sort by, best first: ROUGE-L, then fewer context tokens, then fewer iterations."""
     assert trial.rouge_l is not None
     return (-trial.rouge_l, trial.context_tokens, trial.configuration.iterations)
 
 
-def _best_by_reranker(trials: Sequence[Trial]) -> Mapping[str, Trial]:
+def best_by_reranker(trials: Sequence[Trial]) -> Mapping[str, Trial]:
+    """Each reranker's best finished trial; one without any is absent."""
     best: dict[str, Trial] = {}
     for trial in trials:
         if trial.rouge_l is None:
             continue
         held = best.get(trial.configuration.reranker)
-        if held is None or _rank(trial) < _rank(held):
+        if held is None or rank(trial) < rank(held):
             best[trial.configuration.reranker] = trial
     return best
 

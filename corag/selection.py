@@ -1,7 +1,7 @@
 """From candidates and configurations to the chunks of each prompt: many searches in lockstep."""
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from corag.order_scorer import OrderScorer, Scorers
 from corag.search import (
@@ -14,7 +14,6 @@ from corag.search import (
     search_many,
 )
 from corag.search.lockstep import BatchBenefit, Request
-from corag.search.strategies import orders_within
 from corag.settings import SearchSettings
 from corag.values import Candidate, Chunk, ChunkOrder, Configuration
 
@@ -41,8 +40,8 @@ class Chosen:
     error: str | None = None
 
 
-def select(selections: Sequence[Selection], scorers: Scorers, settings: SearchSettings) -> list[Chosen]:
-    """One choice a selection, in their order.
+def select(selections: Sequence[Selection], scorers: Scorers, settings: SearchSettings, seed: int = 0) -> list[Chosen]:
+    """One choice a selection, in their order; `seed` is that of the strategy `shuffle`.
 
     Tree searches run in lockstep, and those that differ in their iterations only share one tree. The trees of a
     question under one reranker share every score.
@@ -60,7 +59,7 @@ def select(selections: Sequence[Selection], scorers: Scorers, settings: SearchSe
             )
             trees.setdefault((*scope, costs, explore), []).append(index)
         else:
-            chosen[index] = _search_alone(selection, strategy, scorers, settings)
+            chosen[index] = _search_alone(selection, strategy, scorers, settings, seed)
     for index, found in _search_trees(selections, list(trees.values()), scorers, settings).items():
         chosen[index] = found
     return [chosen[index] for index in range(len(selections))]
@@ -77,13 +76,6 @@ def parameters_of(configuration: Configuration, settings: SearchSettings) -> Sea
         selection=settings.selection,
         max_chunks=settings.max_chunks,
     )
-
-
-def feasible_orders(costs: Sequence[int], budget: int, iterations: int, trees: int) -> int:
-    """The most distinct orders that `trees` trees of so many iterations can score on these candidates."""
-    deepest = max(1, min(5, len(costs)))
-    within = sum(1 for _ in orders_within(costs, SearchParameters(budget=budget, max_chunks=deepest)))
-    return min(within, len(costs) + trees * max(0, iterations - 1) * max(0, len(costs) - 1))
 
 
 def _search_trees(
@@ -135,7 +127,9 @@ class _ScorerError(Exception):
     """The reranker failed on the one query that is being searched."""
 
 
-def _search_alone(selection: Selection, strategy: Strategy, scorers: Scorers, settings: SearchSettings) -> Chosen:
+def _search_alone(
+    selection: Selection, strategy: Strategy, scorers: Scorers, settings: SearchSettings, seed: int
+) -> Chosen:
     scope = (selection.qid, selection.configuration.reranker)
     scorer: OrderScorer = scorers[selection.configuration.reranker]
 
@@ -148,7 +142,8 @@ def _search_alone(selection: Selection, strategy: Strategy, scorers: Scorers, se
     costs = [candidate.cost for candidate in selection.candidates]
     places = [(candidate.chunk.doc_id, candidate.chunk.position) for candidate in selection.candidates]
     try:
-        result = search(costs, benefit, parameters_of(selection.configuration, settings), strategy, places)
+        parameters = replace(parameters_of(selection.configuration, settings), seed=seed)
+        result = search(costs, benefit, parameters, strategy, places)
     except _ScorerError as error:
         return Chosen((), 0.0, 0, "failed", str(error))
     return _chosen(selection, result)

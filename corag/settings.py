@@ -158,7 +158,11 @@ class MetricSettings(Settings):
 
 
 class SweepSettings(Settings):
-    """The grid of configurations and the rules of a label (paper §5.2)."""
+    """The grid of configurations and the rules of a label (paper §5.2).
+
+    `plan: two-stage` tries every second value of each axis first, then what lies around each reranker's best, within
+    `max_pairs` and `max_generations` a training question; held-out questions always try the whole grid.
+    """
 
     iterations: tuple[int, ...] = (2, 5, 10)
     cost_coefficients: tuple[float, ...] = (0.1, 0.3)
@@ -183,6 +187,9 @@ class SweepSettings(Settings):
                 raise ValueError(f"sweep.{key} repeats a value: {list(values)}")
             if any(value < 0 for value in values):
                 raise ValueError(f"sweep.{key} holds a negative value: {list(values)}")
+        for key in ("max_pairs", "max_generations"):
+            if self.plan == "full" and getattr(self, key) is not None:
+                raise ValueError(f"sweep.{key} limits the second stage; set sweep.plan: two-stage, or leave it out")
         if any(value < 1 for value in self.iterations):
             raise ValueError(f"sweep.iterations must be at least 1: {list(self.iterations)}")
         return self

@@ -10,6 +10,7 @@ from corag.prompts import build_prompt
 from corag.retrieval import Retrieval
 from corag.selection import Chosen, Selection
 from corag.settings import MetricSettings, PromptSettings, SweepSettings
+from corag.sweep_plan import refinement
 from corag.values import Configuration, Generation, Label, Question, Trial
 
 NO_REFERENCE = "no reference answer"
@@ -26,6 +27,15 @@ class SweepParts:
     metrics: MetricSettings
 
 
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """The first stage of a sweep in two: its grid, whose questions it serves, and their budget in tokens."""
+
+    coarse: Sequence[Configuration]
+    qids: frozenset[str]
+    budget: int
+
+
 @dataclass
 class SweepOutcome:
     """Trials and labels, in the order of the questions; `asked` counts what every trial alone would have cost."""
@@ -36,33 +46,24 @@ class SweepOutcome:
     calls_alone: int = 0
 
 
-def grid(rerankers: Sequence[str], settings: SweepSettings) -> list[Configuration]:
-    """Every configuration of the sweep: rerankers in their order, then λ, c and iterations in theirs."""
-    return [
-        Configuration(reranker, iterations, cost, exploration)
-        for reranker in rerankers
-        for cost in settings.cost_coefficients
-        for exploration in settings.exploration_coefficients
-        for iterations in settings.iterations
-    ]
-
-
 def sweep(
     questions: Sequence[Question],
     configurations: Sequence[Configuration],
     parts: SweepParts,
     settings: SweepSettings,
     progress: Callable[[int], None] = lambda done: None,
+    two_stage: Stages | None = None,
 ) -> SweepOutcome:
     """The trials of every question with every configuration, and each question's label.
 
+    `two_stage` names the questions that try a coarse grid first and then only what lies around each reranker's best.
     Work is done `batch_questions` at a time; all that costs is remembered by the parts, so that a killed sweep goes
     on where its last batch of scores or generations was committed, and ends with the same trials.
     """
     outcome = SweepOutcome()
     for start in range(0, len(questions), settings.batch_questions):
         batch = questions[start : start + settings.batch_questions]
-        by_question = _sweep_batch(batch, configurations, parts)
+        by_question = _sweep_batch(batch, configurations, parts, settings, two_stage)
         for question, trials in zip(batch, by_question, strict=True):
             outcome.trials += trials
             outcome.pairs_alone += sum(trial.scored for trial in trials)
@@ -75,14 +76,39 @@ def sweep(
 
 
 def _sweep_batch(
-    questions: Sequence[Question], configurations: Sequence[Configuration], parts: SweepParts
+    questions: Sequence[Question],
+    configurations: Sequence[Configuration],
+    parts: SweepParts,
+    settings: SweepSettings,
+    two_stage: Stages | None,
 ) -> list[list[Trial]]:
-    retrievals = parts.retrieve(questions)
-    cases = [(question, retrieval) for question, retrieval in zip(questions, retrievals, strict=True)]
-    searchable = [(question, retrieval) for question, retrieval in cases if retrieval.error is None]
+    cases = list(zip(questions, parts.retrieve(questions), strict=True))
+    if two_stage is None:
+        return _try_all(cases, [configurations] * len(cases), parts)
+    first = [two_stage.coarse if question.qid in two_stage.qids else configurations for question in questions]
+    tried = _try_all(cases, first, parts)
+    more = [
+        refinement(trials, configurations, settings, [one.cost for one in retrieval.candidates], two_stage.budget)
+        if question.qid in two_stage.qids and retrieval.error is None
+        else []
+        for (question, retrieval), trials in zip(cases, tried, strict=True)
+    ]
+    # A label breaks ties by the order of the list: it is that of the whole grid, whichever stage tried what.
+    place = {configuration: index for index, configuration in enumerate(configurations)}
+    return [
+        sorted([*before, *after], key=lambda trial: place[trial.configuration])
+        for before, after in zip(tried, _try_all(cases, more, parts), strict=True)
+    ]
+
+
+def _try_all(
+    cases: Sequence[tuple[Question, Retrieval]], wanted: Sequence[Sequence[Configuration]], parts: SweepParts
+) -> list[list[Trial]]:
+    """The trials of each question with the configurations wanted for it."""
     selections = [
         Selection(question.qid, question.question, retrieval.candidates, configuration)
-        for question, retrieval in searchable
+        for (question, retrieval), configurations in zip(cases, wanted, strict=True)
+        if retrieval.error is None
         for configuration in configurations
     ]
     found = parts.search(selections)
@@ -93,18 +119,18 @@ def _sweep_batch(
     ]
     generated = iter(parts.generations.generate(prompts))
     answers = [next(generated) if chosen.error is None else None for chosen in found]
-    trials: dict[str, list[Trial]] = {question.qid: [] for question in questions}
-    references = {question.qid: question.answers for question in questions}
+    trials: dict[str, list[Trial]] = {question.qid: [] for question, _ in cases}
+    references = {question.qid: question.answers for question, _ in cases}
     scores = _Scores(parts.metrics)
     for selection, chosen, generation in zip(selections, found, answers, strict=True):
         score = scores.of(references[selection.qid], generation)
         trials[selection.qid].append(_trial(selection, chosen, generation, score))
-    for question, retrieval in cases:
+    for (question, retrieval), configurations in zip(cases, wanted, strict=True):
         if retrieval.error is not None:
             trials[question.qid] = [
                 _failed(question.qid, configuration, retrieval.error, "retrieve") for configuration in configurations
             ]
-    return [trials[question.qid] for question in questions]
+    return [trials[question.qid] for question, _ in cases]
 
 
 class _Scores:

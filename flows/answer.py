@@ -23,7 +23,7 @@ from corag.selection import select
 from corag.values import Question
 from flows.questions import load_questions, rejected_note
 from flows.runtime import open_components
-from flows.sweep import corpus_version
+from flows.sweep_record import corpus_version
 from training.registry import connect, load_champion
 
 logger = logging.getLogger(__name__)
@@ -135,7 +135,7 @@ def answer_all(parts: Components, questions: list[Question], agent: Agent, ident
         embed=parts.embedder.embed,
         retrieve=lambda batch: retrieve(parts.store, parts.embedder, batch, config.retrieval),
         agent=agent,
-        search=lambda selections: select(selections, parts.scorers(), config.search),
+        search=lambda selections: select(selections, parts.scorers(), config.search, config.seed),
         generations=parts.generations,
         prompt=config.prompt,
         generator=config.generator.model or "SmolLM2-135M-Instruct",

@@ -1,7 +1,9 @@
 """Turns how a command ended into its exit code and, where it failed, into one clear line."""
 
 import os
+import signal
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,6 +28,7 @@ def outcome(command: str, config: Path | None, overrides: Sequence[str] | None, 
 
     call: Call = (str(config.absolute()) if config else None, list(overrides or ()))
     set_up_logging(debug)
+    _end_tidily_when_terminated()
     try:
         _, workspace = open_config(*call, command)
         set_up_prefect(workspace, debug)
@@ -40,6 +43,16 @@ def outcome(command: str, config: Path | None, overrides: Sequence[str] | None, 
     except BrokenPipeError:
         # The reader of stdout left (as `head` does); there is nobody to tell.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _end_tidily_when_terminated() -> None:
+    """Let SIGTERM end the command as Ctrl-C does: what it started, such as Prefect's embedded server, ends with it."""
+
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, interrupt)
 
 
 def _end(message: str, code: int) -> None:

@@ -71,7 +71,7 @@ def run_methods(parts: Components, questions: list[Question], methods: list[str]
     config = parts.config
     evaluation = EvaluationParts(
         retrieve=lambda batch: retrieve(parts.store, parts.embedder, batch, config.retrieval),
-        search=lambda selections: select(selections, parts.scorers(), config.search),
+        search=lambda selections: select(selections, parts.scorers(), config.search, config.seed),
         generations=parts.generations,
         agent=agent,
         fixed=parts.fixed,

@@ -1,29 +1,25 @@
 """Sweep: headroom → trials of every configuration → labels; a plan beforehand, the real cost afterwards."""
 
-import hashlib
-import json
 import random
-from dataclasses import asdict, replace
-from typing import Any
 
 from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
 
-import corag
 from corag.components import Components
 from corag.contexts import group_by_document, random_context, relevant_context
 from corag.errors import IncompleteError
 from corag.headroom import Headroom, HeadroomCase, measure_headroom, require_headroom
-from corag.labels import count_reasons
 from corag.progress import progress
 from corag.references import generated_references
 from corag.retrieval import retrieve
-from corag.selection import feasible_orders, select
-from corag.sweep import SweepOutcome, SweepParts, grid, sweep
-from corag.sweep_files import Part, read_record, write_sweep
-from corag.values import Chunk, Question
+from corag.selection import select
+from corag.sweep import Stages, SweepOutcome, SweepParts, sweep
+from corag.sweep_files import Part, read_record
+from corag.sweep_plan import Work, coarse_grid, grid, most_work
+from corag.values import Chunk, Configuration, Question
 from flows.questions import load_questions
 from flows.runtime import open_components
+from flows.sweep_record import keep, summarise, sweep_fingerprint
 
 
 @flow(name="sweep")
@@ -50,8 +46,9 @@ def sweep_flow(
         return f"sweep: nothing has changed since the last one\n{summarise(held)}"
     asked, relevant = with_references(parts, asked)
     headroom = check_headroom(parts, [one for one in asked if sides[one.qid] == "train"], relevant, force)
-    outcome = try_configurations(parts, asked)
-    record = keep(parts, outcome, asked, sides, headroom, fingerprint)
+    planned = planned_work(parts, asked, sides)
+    outcome = try_configurations(parts, asked, sides)
+    record = keep(parts, outcome, asked, sides, headroom, fingerprint, planned)
     if record["failed"]:
         raise IncompleteError(f"{summarise(record)}; failed: {'; '.join(record['failed'][:3])}")
     return summarise(record)
@@ -68,28 +65,6 @@ def sweep_questions(parts: Components, source: str | None, limit: int | None) ->
     sides.update({question.qid: "held_out" for question in held_out})
     known = {question.qid for question in held_out}
     return [one for one in train if one.qid not in known] + held_out, sides
-
-
-def sweep_fingerprint(parts: Components, questions: list[Question], sides: dict[str, Part]) -> str:
-    """A hash of all that a sweep's outcome depends on: data, corpus version, settings and the version of this code."""
-    config = parts.config.model_dump(
-        mode="json", include={"seed", "retrieval", "rerankers", "search", "prompt", "generator", "metrics", "sweep"}
-    )
-    told = {
-        "code": corag.__version__,
-        "config": config,
-        "embedder": parts.embedder.revision,
-        "generator": parts.generations.identity,
-        "corpus": corpus_version(parts),
-        "questions": [(asdict(question), sides[question.qid]) for question in questions],
-    }
-    return hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode("utf-8", "replace")).hexdigest()
-
-
-def corpus_version(parts: Components) -> str:
-    """The content of the store: a hash of every document's content hash."""
-    documents = sorted(parts.store.documents().items())
-    return hashlib.sha256(json.dumps(documents).encode("utf-8", "replace")).hexdigest()[:16]
 
 
 @task(cache_policy=NO_CACHE, persist_result=False)
@@ -134,103 +109,57 @@ def check_headroom(
 
 
 @task(cache_policy=NO_CACHE, persist_result=False)
-def try_configurations(parts: Components, questions: list[Question]) -> SweepOutcome:
-    """The trials of the whole grid on every question."""
+def try_configurations(parts: Components, questions: list[Question], sides: dict[str, Part]) -> SweepOutcome:
+    """The trials of every question: of the whole grid, or in two stages for the training questions."""
     config = parts.config
     sweep_parts = SweepParts(
         retrieve=lambda batch: retrieve(parts.store, parts.embedder, batch, config.retrieval),
-        search=lambda selections: select(selections, parts.scorers(), config.search),
+        search=lambda selections: select(selections, parts.scorers(), config.search, config.seed),
         generations=parts.generations,
         prompt=config.prompt,
         metrics=config.metrics,
     )
-    configurations = grid([one.name for one in config.rerankers], config.sweep)
+    whole, coarse = grids(parts)
+    # Replay needs every configuration of a held-out question.
+    train = frozenset(qid for qid, side in sides.items() if side == "train")
+    stages = Stages(coarse, train, config.search.budget) if coarse is not None else None
     with progress("sweep (questions)", len(questions)) as advance:
-        return sweep(questions, configurations, sweep_parts, config.sweep, advance)
+        return sweep(questions, whole, sweep_parts, config.sweep, advance, stages)
 
 
-def keep(
-    parts: Components,
-    outcome: SweepOutcome,
-    questions: list[Question],
-    sides: dict[str, Part],
-    headroom: Headroom | None,
-    fingerprint: str,
-) -> dict[str, Any]:
-    """Write the sweep's files and return its record."""
-    train = [label for label in outcome.labels if sides[label.qid] == "train"]
-    held_out = [label for label in outcome.labels if sides[label.qid] == "held_out"]
-    failed: dict[str, str] = {}
-    for trial in outcome.trials:
-        if trial.error is not None:
-            failed.setdefault(trial.qid, f"{trial.qid} ({trial.configuration.reranker}): {trial.error}")
-    calls, scored = parts.generations.calls, parts.pairs
-    record = {
-        "fingerprint": fingerprint,
-        "corpus_version": corpus_version(parts),
-        "questions": {"train": len(train), "held_out": len(held_out)},
-        "trials": len(outcome.trials),
-        "labels": {"train": count_reasons(train), "held_out": count_reasons(held_out)},
-        "best_rerankers": _winners(train),
-        "headroom": str(headroom) if headroom else "not measured (forced)",
-        "headroom_mean": headroom.over_none.mean if headroom else None,
-        "pairs": {"alone": outcome.pairs_alone, "scored": scored.scored, "remembered": scored.remembered},
-        "calls": {"alone": outcome.calls_alone, "made": calls.made, "asked": calls.asked},
-        "references": parts.config.sweep.references,
-        "stemming": parts.config.metrics.stemming,
-        "failed": list(failed.values()),
-    }
-    labels = [replace(label, part=sides[label.qid]) for label in outcome.labels]
-    write_sweep(parts.workspace.sweep, outcome.trials, labels, questions, sides, record)
-    return record
+def grids(parts: Components) -> tuple[list[Configuration], list[Configuration] | None]:
+    """The whole grid, and the first stage's where the sweep has two."""
+    names, settings = [reranker.name for reranker in parts.config.rerankers], parts.config.sweep
+    return grid(names, settings), coarse_grid(names, settings) if settings.plan == "two-stage" else None
 
 
-def summarise(record: dict[str, Any]) -> str:
-    """The record as a few lines."""
-    pairs, calls, labels = record["pairs"], record["calls"], record["labels"]["train"]
-    kept = labels.get("kept", 0)
-    dropped = ", ".join(f"{reason}: {count}" for reason, count in labels.items() if reason != "kept")
-    winners = ", ".join(f"{name} {count}" for name, count in record["best_rerankers"].items())
-    return "\n".join(
-        [
-            f"sweep: {record['trials']} trials of {record['questions']['train']} training and "
-            f"{record['questions']['held_out']} held-out questions",
-            f"{record['headroom']}",
-            f"labels: {kept} kept ({winners}); dropped: {dropped or 'none'}",
-            f"reranker pairs: {pairs['scored']} scored now, {pairs['alone']} if every trial ran alone",
-            f"LLM calls: {calls['made']} made now, {calls['alone']} if every trial ran alone",
-        ]
-    )
+def planned_work(parts: Components, questions: list[Question], sides: dict[str, Part]) -> Work:
+    """The most reranker pairs and language model calls of the trials, as if nothing were remembered."""
+    config, (whole, coarse), planned = parts.config, grids(parts), Work(0, 0)
+    for question, found in zip(
+        questions, retrieve(parts.store, parts.embedder, questions, config.retrieval), strict=True
+    ):
+        costs = [candidate.cost for candidate in found.candidates]
+        first = coarse if sides[question.qid] == "train" else None
+        planned += most_work(whole, first, config.sweep, costs, config.search.budget)
+    return planned
 
 
 def plan_sweep(config_file: str | None, overrides: list[str], questions: str | None, limit: int | None) -> str:
     """The planned work as an upper bound: reranker pairs and LLM calls, before anything is remembered."""
     parts = open_components(config_file, overrides, "sweep")
-    config = parts.config
-    asked, _ = sweep_questions(parts, questions, limit)
-    configurations = grid([reranker.name for reranker in config.rerankers], config.sweep)
-    trees = len(config.sweep.cost_coefficients) * len(config.sweep.exploration_coefficients)
-    pairs = calls = 0
-    for retrieval in retrieve(parts.store, parts.embedder, asked, config.retrieval):
-        costs = [candidate.cost for candidate in retrieval.candidates]
-        orders = feasible_orders(costs, config.search.budget, max(config.sweep.iterations), trees)
-        pairs += orders * len(config.rerankers)
-        calls += min(len(configurations), orders * len(config.rerankers) + 1)
-    sample = min(config.sweep.headroom_sample, len(asked))
-    return "\n".join(
-        [
-            f"{len(asked)} questions × {len(configurations)} configurations = "
-            f"{len(asked) * len(configurations)} trials",
-            f"reranker pairs: at most {pairs}",
-            f"LLM calls: at most {calls + 3 * sample} (of which headroom: {3 * sample})",
-            "what is remembered from earlier sweeps costs nothing",
-        ]
-    )
-
-
-def _winners(labels: list[Any]) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for label in labels:
-        if label.kept:
-            counts[label.configuration.reranker] = counts.get(label.configuration.reranker, 0) + 1
-    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+    asked, sides = sweep_questions(parts, questions, limit)
+    planned = planned_work(parts, asked, sides)
+    whole, coarse = grids(parts)
+    train = sum(sides[question.qid] == "train" for question in asked)
+    headroom = 3 * min(parts.config.sweep.headroom_sample, train)
+    lines = [
+        f"{train} training and {len(asked) - train} held-out questions × {len(whole)} configurations = "
+        f"{len(asked) * len(whole)} trials",
+        f"reranker pairs: at most {planned.pairs}",
+        f"LLM calls: at most {planned.calls + headroom} (of which headroom: {headroom})",
+        "what is remembered from earlier sweeps costs nothing",
+    ]
+    if coarse is not None:
+        lines.insert(1, f"training questions try {len(coarse)} of them first, then what lies around the best of these")
+    return "\n".join(lines)

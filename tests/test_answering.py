@@ -85,7 +85,7 @@ def test_every_question_gets_one_row_in_order_whatever_happens_to_the_others():
 
 
 def test_a_batch_gives_what_single_questions_give():
-    """RER-10: nothing of one question reaches another."""
+    """BAT-08: RER-10: nothing of one question reaches another."""
     together = without_latency(answer_batch(QUESTIONS, parts()))
     assert together == [without_latency(answer_batch([one], parts()))[0] for one in QUESTIONS]
 

@@ -81,7 +81,7 @@ def test_the_same_call_gives_the_same_answers(smollm2):
 
 
 def test_a_short_limit_is_named_as_the_reason(smollm2):
-    """An answer that was cut says `length`; one that ended says `stop`."""
+    """BAT-04: an answer that was cut says `length`; one that ended says `stop`."""
     short = load_generator(settings(max_answer_tokens=4), MODELS)
     (cut,) = short.generate(PROMPTS[:1])
     assert (cut.finish_reason, cut.answer_tokens) == ("length", 4)
@@ -124,7 +124,7 @@ def test_conversion_happens_once(smollm2):
 
 
 def test_the_own_template_starts_with_one_bos(smollm2):
-    """The packaged model's prompt begins with one BOS, and its count is what is sent."""
+    """BAT-05: the packaged model's prompt begins with one BOS, and its count is what is sent."""
     chat = ChatFormat(load_chat_tokenizer(converted_smollm2(MODELS), "m"), "auto", "m")
     ids = chat.ids(PROMPTS[0])
     assert chat.kind == "own"
@@ -142,7 +142,7 @@ def test_a_document_cannot_end_its_turn(smollm2):
 
 
 def test_a_base_model_gets_plain_prompts_with_a_warning(tiny, caplog):
-    """Without a chat template the prompt is plain text with one BOS, said at load; `own` is refused."""
+    """BAT-05: without a chat template the prompt is plain text with one BOS, said at load; `own` is refused."""
     tokenizer = load_chat_tokenizer(tiny, "tiny")
     with caplog.at_level(logging.WARNING):
         chat = ChatFormat(tokenizer, "auto", "tiny")

@@ -222,7 +222,7 @@ def test_a_prompt_that_always_fails_ends_after_its_retries(server):
 
 
 def test_a_dead_server_ends_the_batch_in_bounded_time(server):
-    """While the server stays down every prompt fails soon and with the reason; the next batch after one look."""
+    """BAT-07: while the server is down every prompt fails soon and with the reason; the next batch after one look."""
     server.everything = 500
     asking = generator(server)
     start = time.monotonic()

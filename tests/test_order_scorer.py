@@ -29,7 +29,7 @@ def asked(*orders):
 
 
 def test_each_row_keeps_the_score_of_its_own_pair() -> None:
-    """The batch is sorted by length and two ids share a text; still every (id, text, score) belongs together."""
+    """RER-02: the batch is sorted by length and two ids share a text; still each (id, text, score) belongs together."""
     reranker = FakeReranker(length)
     table = Memo(None).table("scores")
     retrieved = candidates(["the longest text of all", "twin", "middle size", "twin", "x"])
@@ -70,7 +70,7 @@ def test_what_is_remembered_is_not_scored_again() -> None:
 
 
 def test_a_changed_text_is_scored_anew() -> None:
-    """A chunk whose text changed under the same id has other scores, alone and in every order that holds it."""
+    """SWP-04: a chunk whose text changed under the same id has other scores, alone and in every order that holds it."""
     table = Memo(None).table("scores")
     scorer(FakeReranker(length), table)(asked((0, 1), (0, 2)))
     reranker = FakeReranker(length)
@@ -82,7 +82,7 @@ def test_a_changed_text_is_scored_anew() -> None:
 
 @pytest.mark.parametrize("change", ["identity", "query"])
 def test_another_reranker_or_question_shares_no_score(change) -> None:
-    """The identity of the reranker and the question are part of what is remembered."""
+    """SWP-04: the identity of the reranker and the question are part of what is remembered."""
     table = Memo(None).table("scores")
     scorer(FakeReranker(length), table)(asked((0, 1)))
     reranker = FakeReranker(length, identity="fake r2" if change == "identity" else "fake r1")
@@ -102,7 +102,7 @@ def test_the_range_is_that_of_all_single_candidates() -> None:
 
 
 def test_a_missing_score_is_counted_and_spoils_no_other() -> None:
-    """NaN for one of the passages stays NaN, is counted, is remembered, and leaves the others' benefits finite."""
+    """RER-08: NaN for one passage stays NaN, is counted and remembered, and leaves the others' benefits finite."""
     count = PairCount()
     reranker = FakeReranker(lambda query, texts: math.nan if "salt" in texts else length(query, texts))
     made = scorer(reranker, normalize="per_query", count=count)

@@ -73,7 +73,7 @@ def test_scores_do_not_depend_on_the_batch(signals, kind):
 
 @pytest.mark.parametrize("kind", SIGNALS)
 def test_one_candidate_and_none(signals, kind):
-    """One candidate gives one finite score, and no candidate gives no score."""
+    """RER-01: one candidate gives one finite score, and no candidate gives no score."""
     (only,) = score(signals[kind], QUERY, CORPUS[:1])
     assert math.isfinite(only)
     assert score(signals[kind], QUERY, []) == []
@@ -120,7 +120,7 @@ def test_dense_sees_the_order(signals):
 
 
 def test_long_texts_are_counted_as_cut(minilm):
-    """Pairs beyond the model's length are counted, and only those."""
+    """RER-03: pairs beyond the model's length are counted, and only those."""
     reranker = load_reranker(
         RerankerSettings(name="d", kind="dense", max_length=32), embedder=fail, generator=fail, corpus=fail
     )
@@ -302,7 +302,7 @@ def test_flag_gives_the_logits_of_the_cross_encoder(cross_encoder):
 
 
 def test_flag_reads_up_to_the_models_own_length(cross_encoder):
-    """The limit is the model's positions, not the library's 512; longer pairs and questions are cut and counted."""
+    """RER-03: the limit is the model's positions, not the library's 512; longer pairs are cut and counted."""
     reranker = load_flag(cross_encoder)
     assert reranker.max_length == 96
     long_question = " ".join(["lighthouse"] * 600)
@@ -319,7 +319,7 @@ def test_flag_reads_up_to_the_models_own_length(cross_encoder):
 
 
 def test_flag_refuses_more_than_the_model_has(cross_encoder):
-    """A configured length beyond the model's positions is refused with both numbers."""
+    """RER-03: a configured length beyond the model's positions is refused with both numbers."""
     with pytest.raises(ConfigError, match=r"max_length \(512\) exceeds the 96 tokens"):
         load_flag(cross_encoder, max_length=512)
 

@@ -6,7 +6,7 @@ import pytest
 
 from corag.memo import Memo
 from corag.order_scorer import OrderScorer
-from corag.selection import Selection, feasible_orders, select
+from corag.selection import Selection, select
 from corag.settings import SearchSettings
 from corag.values import Configuration
 from tests.search_cases import FakeReranker, candidates, made_up
@@ -41,7 +41,7 @@ def ids(chosen) -> tuple[str, ...]:
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_one_candidate_is_one_scored_row(strategy) -> None:
-    """A single candidate is scored once and chosen."""
+    """RER-01: a single candidate is scored once and chosen."""
     reranker = FakeReranker(raw)
     (chosen,) = select([question("q", ["mills"], strategy=strategy)], scorers(reranker), SETTINGS)
     assert (ids(chosen), chosen.scored, chosen.error) == (("q0",), 1, None)
@@ -50,7 +50,7 @@ def test_one_candidate_is_one_scored_row(strategy) -> None:
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_no_candidate_is_an_empty_choice_with_a_reason(strategy) -> None:
-    """Nothing is scored, nothing raised."""
+    """RER-01: nothing is scored, nothing raised."""
     reranker = FakeReranker(raw)
     (chosen,) = select([question("q", [], strategy=strategy)], scorers(reranker), SETTINGS)
     assert (chosen.chunks, chosen.scored, chosen.stopped, chosen.error) == ((), 0, "no candidates", None)
@@ -59,14 +59,14 @@ def test_no_candidate_is_an_empty_choice_with_a_reason(strategy) -> None:
 
 @pytest.mark.parametrize("change", [lambda score: 100 * score, lambda score: score - 50], ids=["scaled", "shifted"])
 def test_a_rescaled_or_shifted_reranker_chooses_the_same(change) -> None:
-    """Scores s, 100·s and s − 50 choose the same chunks of every question."""
+    """RER-04: scores s, 100·s and s − 50 choose the same chunks of every question."""
     asked = [question(f"q{number}", iterations=4) for number in range(12)]
     changed = FakeReranker(lambda query, texts: change(raw(query, texts)))
     assert select(asked, scorers(changed), SETTINGS) == select(asked, scorers(FakeReranker(raw)), SETTINGS)
 
 
 def test_saturated_scores_fall_back_to_the_order_of_retrieval() -> None:
-    """Where every score is 1.0 the nearest chunk is chosen, among chunks of one cost."""
+    """RER-04: where every score is 1.0 the nearest chunk is chosen, among chunks of one cost."""
     for strategy in ("mcts", "exhaustive", "greedy"):
         (chosen,) = select([question("q", strategy=strategy)], scorers(FakeReranker(lambda *pair: 1.0)), SETTINGS)
         assert ids(chosen) == ("q0",)
@@ -74,7 +74,7 @@ def test_saturated_scores_fall_back_to_the_order_of_retrieval() -> None:
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_passage_without_a_score_is_never_chosen(strategy) -> None:
-    """NaN for one of five passages: it is in no choice, and the benefit is finite."""
+    """RER-08: NaN for one of five passages: it is in no choice, and the benefit is finite."""
     reranker = FakeReranker(lambda query, texts: math.nan if "q salt" in texts else raw(query, texts))
     (chosen,) = select([question("q", strategy=strategy)], scorers(reranker), SETTINGS)
     assert chosen.chunks
@@ -90,7 +90,7 @@ def test_a_question_without_any_score_fails_with_a_reason(strategy) -> None:
 
 
 def test_three_questions_in_one_batch_equal_one_at_a_time() -> None:
-    """Each question gets chunks of its own topic, and batching changes nothing."""
+    """RER-10: each question gets chunks of its own topic, and batching changes nothing."""
     asked = [question(topic) for topic in ("rye", "ink", "tin")]
     together = select(asked, scorers(FakeReranker(raw)), SETTINGS)
     assert together == [select([one], scorers(FakeReranker(raw)), SETTINGS)[0] for one in asked]
@@ -128,7 +128,7 @@ def test_configurations_that_differ_in_iterations_cost_what_the_longest_costs() 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_reranker_that_raises_fails_its_question_only(strategy) -> None:
-    """The failed choice carries a one-line reason; its neighbours are as without it."""
+    """SWP-05: the failed choice carries a one-line reason; its neighbours are as without it."""
 
     def raising(query: str, texts: tuple[str, ...]) -> float:
         if "ink" in query:
@@ -162,9 +162,11 @@ def test_no_choice_exceeds_the_budget() -> None:
             assert bool(chosen.chunks) == (budget >= 10)
 
 
-def test_feasible_orders_bound_what_a_search_scores() -> None:
-    """The forecast of a sweep is never below the orders that its trees score."""
-    reranker = FakeReranker(raw)
-    asked = [question("q", iterations=6, exploration_coefficient=explore) for explore in (0.0, 1.0, 2.4)]
-    select(asked, scorers(reranker), SETTINGS)
-    assert len(reranker.pairs) <= feasible_orders([10] * 5, 30, 6, 3) <= 5 + 20 + 60
+def test_the_seed_decides_the_shuffle() -> None:
+    """Another seed shuffles the same set otherwise; the same seed does not."""
+    asked = [question("q", strategy="shuffle", cost_coefficient=0.0)]
+    reranker = FakeReranker(lambda query, texts: sum(map(len, texts)) + 0.5 * len(texts))
+    orders = {seed: ids(*select(asked, scorers(reranker), SETTINGS, seed)) for seed in range(8)}
+    assert len({frozenset(order) for order in orders.values()}) == 1
+    assert len({tuple(order) for order in orders.values()}) > 1
+    assert ids(*select(asked, scorers(reranker), SETTINGS, 3)) == orders[3]

@@ -80,7 +80,7 @@ def test_search_equals_brute_force(store: ChunkStore) -> None:
 
 @pytest.mark.parametrize("count", [1, 3, 20, 300])
 def test_every_size_works_with_the_index_on(tmp_path: Path, count: int) -> None:
-    """A table of any size can be maintained with the smallest threshold, and rows added later are found at once."""
+    """STO-10: a table of any size can be maintained with the least threshold; rows added later are found at once."""
     store = ChunkStore.create(str(tmp_path), StoreSettings(index_above_rows=256), Identity())
     fill(store, [make_chunk(f"a{index:04d}") for index in range(count)], unit_vectors(count))
     store.maintain()
@@ -99,13 +99,13 @@ def test_every_size_works_with_the_index_on(tmp_path: Path, count: int) -> None:
 
 
 def test_more_asked_than_there_is(store: ChunkStore) -> None:
-    """A limit above the number of rows returns every row."""
+    """RER-05: a limit above the number of rows returns every row."""
     fill(store, [make_chunk(str(index)) for index in range(7)], unit_vectors(7))
     assert len(store.search(unit_vectors(1, 5), ["q"], 50)[0]) == 7
 
 
 def test_a_document_is_replaced_whole_in_one_version(store: ChunkStore) -> None:
-    """A shorter new text leaves no chunk of the old one, other documents stay, and readers saw one change."""
+    """STO-06: a shorter new text leaves no chunk of the old one, other documents stay, and readers saw one change."""
     fill(store, [make_chunk("it's", position) for position in range(5)], unit_vectors(5))
     fill(store, [make_chunk("other")], unit_vectors(1))
     before = store.version
@@ -130,7 +130,7 @@ def test_deleting_takes_only_the_named_documents(store: ChunkStore) -> None:
 @pytest.mark.parametrize("mode", ["vector", "full-text", "hybrid"])
 @pytest.mark.parametrize("threshold", [256, 100_000])
 def test_a_narrow_filter_is_filled(tmp_path: Path, mode: str, threshold: int) -> None:
-    """Five rare chunks, far from the query, are all returned in every mode, with and without an index."""
+    """STO-07: five rare chunks, far from the query, are all returned in every mode, with and without an index."""
     store = ChunkStore.create(str(tmp_path), StoreSettings(index_above_rows=threshold), Identity())
     direction = unit_vectors(1, seed=9)
     near, far = direction + 0.1 * unit_vectors(995), -direction + 0.1 * unit_vectors(5, seed=4)
@@ -172,7 +172,7 @@ def test_fusion_prefers_what_both_rankings_hold() -> None:
 
 
 def test_another_embedder_is_refused_and_nothing_changes(store: ChunkStore, tmp_path: Path) -> None:
-    """A table filled by one embedder names both when another is used, and keeps its rows and version."""
+    """STO-05: a table filled by one embedder names both when another is used, and keeps its rows and version."""
     fill(store, [make_chunk("a")], unit_vectors(1))
     before = store.version
     for other in (Identity("wide", "r9", 32), Identity("tiny", "r2", WIDTH)):
@@ -211,7 +211,7 @@ def test_missing_table_and_missing_chunk(store: ChunkStore, tmp_path: Path) -> N
 
 
 def test_an_open_handle_sees_what_others_write(store: ChunkStore, tmp_path: Path) -> None:
-    """A long-lived reader finds rows that another handle wrote, and its version moves."""
+    """STO-08: a long-lived reader finds rows that another handle wrote, and its version moves."""
     fill(store, [make_chunk("a")], unit_vectors(1))
     reader = ChunkStore.open(str(tmp_path), StoreSettings(), Identity())
     before = reader.version
@@ -264,7 +264,7 @@ awkward = st.text(alphabet=st.characters(exclude_categories=("Cs",)), max_size=8
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=st.lists(st.tuples(awkward, awkward), min_size=1, max_size=6, unique=True))
 def test_filters_match_exactly(store: ChunkStore, rows: list[tuple[str, str]]) -> None:
-    """A filter on any field and value returns the chunks that have just this pair, and no other."""
+    """STO-02: a filter on any field and value returns the chunks that have just this pair, and no other."""
     store.delete_documents(sorted(store.documents()))
     chunks = [make_chunk(str(index), **{}) for index in range(len(rows))]
     chunks = [

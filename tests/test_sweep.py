@@ -12,8 +12,9 @@ from corag.references import generated_references
 from corag.retrieval import Retrieval
 from corag.selection import Chosen
 from corag.settings import MetricSettings, PromptSettings, SweepSettings
-from corag.sweep import NO_REFERENCE, SweepParts, grid, sweep
+from corag.sweep import NO_REFERENCE, Stages, SweepParts, sweep
 from corag.sweep_files import read_sweep, write_sweep
+from corag.sweep_plan import coarse_grid, grid
 from corag.values import Chunk, Generation, Prompt, Question
 
 SETTINGS = SweepSettings(
@@ -228,3 +229,33 @@ def test_contexts_keep_the_budget():
     everything = [one for held in chunks.values() for one in held]
     assert [one.doc_id for one in random_context(everything, ["d"], 100, seed=0)] == ["e"]
     assert random_context(everything, [], 9, seed=0) == []
+
+
+def test_two_stages_try_less_and_label_no_worse_than_the_first():
+    """Held-out questions try the whole grid; a label never falls below the coarse grid's best; all is in grid order."""
+    settings = SweepSettings(
+        iterations=(1, 2, 3), cost_coefficients=(0.0, 0.1, 0.2, 0.3, 0.4), exploration_coefficients=(2.4,)
+    )
+    whole, coarse = grid(["good", "bad"], settings), coarse_grid(["good", "bad"], settings)
+
+    def by_cost(selections):
+        """The good reranker finds more of the answer the nearer λ is to 0.3."""
+        words = ["the", "answer", "of", "it", "now"]
+        return [
+            Chosen(
+                (chunk(" ".join(words[: 5 - round(abs(one.configuration.cost_coefficient - 0.3) * 10)])),), 0.5, 3, ""
+            )
+            if one.configuration.reranker == "good"
+            else Chosen((chunk("noise"),), 0.5, 3, "")
+            for one in selections
+        ]
+
+    asked = [Question(f"q{number}", "what?", ("the answer of it now",)) for number in range(2)]
+    made = parts(memoised(EchoGenerator()), search=by_cost)
+    outcome = sweep(asked, whole, made, settings, two_stage=Stages(coarse, frozenset({"q0"}), 100))
+    rows = {qid: [one.configuration for one in outcome.trials if one.qid == qid] for qid in ("q0", "q1")}
+    assert rows["q1"] == whole
+    assert set(coarse) < set(rows["q0"]) < set(whole)
+    assert rows["q0"] == [one for one in whole if one in set(rows["q0"])]
+    assert [label.configuration.cost_coefficient for label in outcome.labels] == [0.3, 0.3]
+    assert 0.3 not in {one.cost_coefficient for one in coarse}

@@ -1,44 +1,29 @@
 """The pictures of a training run, as PNG bytes: confusion, regret, feature map before and after, learning curve."""
 
-import io
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from training.drawing import draw
 from training.policies import AGENT, BEST_FIXED, ORACLE
 from training.train import TrainingResult
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-DOTS_PER_INCH = 110
-
 
 def draw_all(result: TrainingResult) -> dict[str, bytes]:
     """File name → PNG of every plot that the result has data for."""
     plots = {
-        "learning_curve.png": _draw([lambda axes: _learning_curve(axes, result)]),
-        "feature_map.png": _draw(
+        "learning_curve.png": draw([lambda axes: _learning_curve(axes, result)]),
+        "feature_map.png": draw(
             [lambda axes: _feature_map(axes, result, "before"), lambda axes: _feature_map(axes, result, "after")]
         ),
-        "confusion_matrix.png": _draw([lambda axes: _confusion(axes, result)]),
+        "confusion_matrix.png": draw([lambda axes: _confusion(axes, result)]),
     }
     if ORACLE in result.held_out.scores:
-        plots["regret.png"] = _draw([lambda axes: _regret(axes, result)])
+        plots["regret.png"] = draw([lambda axes: _regret(axes, result)])
     return plots
-
-
-def _draw(panels: list[Callable[["Axes"], None]]) -> bytes:
-    # A Figure without pyplot: no global state, no display.
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(5.5 * len(panels), 4.2), layout="constrained")
-    for index, panel in enumerate(panels):
-        panel(figure.add_subplot(1, len(panels), index + 1))
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=DOTS_PER_INCH, metadata={"Software": None})
-    return buffer.getvalue()
 
 
 def _learning_curve(axes: "Axes", result: TrainingResult) -> None:

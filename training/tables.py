@@ -1,9 +1,8 @@
 """The tables of a training run as CSV text: replay, slices, split, per-question scores."""
 
-import csv
-import io
 from collections.abc import Iterable, Sequence
 
+from training.csv_text import csv_text
 from training.replay import Replay
 from training.train import TrainingResult
 
@@ -12,18 +11,18 @@ def tables_of(result: TrainingResult) -> dict[str, str]:
     """File name → CSV of every table."""
     return {
         "replay.csv": replay_csv(result.held_out),
-        "slices.csv": _csv(
+        "slices.csv": csv_text(
             ("slice", "method", "rouge_l", "questions"),
             ((row.slice, row.method, f"{row.rouge_l:.4f}", row.n) for row in result.held_out.slices),
         ),
-        "replay_questions.csv": _csv(
+        "replay_questions.csv": csv_text(
             ("qid", *result.held_out.scores),
             (
                 (qid, *(f"{values[index]:.4f}" for values in result.held_out.scores.values()))
                 for index, qid in enumerate(result.held_out.qids)
             ),
         ),
-        "split.csv": _csv(("qid", "side", "best_reranker"), _split_rows(result)),
+        "split.csv": csv_text(("qid", "side", "best_reranker"), _split_rows(result)),
     }
 
 
@@ -42,7 +41,7 @@ def replay_csv(outcome: Replay) -> str:
         "gap_closed",
         "n",
     )
-    return _csv(
+    return csv_text(
         header,
         (
             (
@@ -66,11 +65,3 @@ def _split_rows(result: TrainingResult) -> Iterable[Sequence[object]]:
         yield qid, "validation" if row in validation else "train", name
     for qid in result.dataset.left_out:
         yield qid, "left out: also held out", ""
-
-
-def _csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
-    return buffer.getvalue()

@@ -6,6 +6,7 @@ Aliases: `challenger` the newest registered, `champion` the one that answers, `p
 from training.registry.connection import Tracking, connect
 from training.registry.promotion import Promotion, promote, rollback
 from training.registry.runs import log_training_run
+from training.registry.sweep_runs import log_sweep_run
 from training.registry.versions import Registered, load_agent, load_champion, newest_version, register
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "connect",
     "load_agent",
     "load_champion",
+    "log_sweep_run",
     "log_training_run",
     "newest_version",
     "promote",

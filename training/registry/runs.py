@@ -35,7 +35,7 @@ def log_training_run(
     Raises:
         RegistryError: the server refuses; the run is then marked FAILED.
     """
-    with _run(tracking, name, {NOTE_TAG: _note(result), "fingerprint": result.card.fingerprint}) as run_id:
+    with open_run(tracking, name, {NOTE_TAG: _note(result), "fingerprint": result.card.fingerprint}) as run_id:
         _log_params(tracking, run_id, settings, result)
         _log_curves(tracking, run_id, result.best)
         _log_figures(tracking, run_id, _final_figures(result))
@@ -44,14 +44,15 @@ def log_training_run(
             tracking.client.log_artifacts(run_id, folder)
         if len(result.fits) > 1:
             for fit in result.fits:
-                with _run(tracking, f"{name} seed {fit.seed}", {PARENT_TAG: run_id}) as child:
+                with open_run(tracking, f"{name} seed {fit.seed}", {PARENT_TAG: run_id}) as child:
                     _log_curves(tracking, child, fit)
                     _log_figures(tracking, child, fit.history[fit.best_epoch])
     return run_id
 
 
 @contextmanager
-def _run(tracking: Tracking, name: str, tags: Mapping[str, str]) -> Iterator[str]:
+def open_run(tracking: Tracking, name: str, tags: Mapping[str, str]) -> Iterator[str]:
+    """The id of a new run, which ends FINISHED, or FAILED where the body raises."""
     with registry_errors(f"run {name!r} at {tracking.uri}"):
         run_id: str = tracking.client.create_run(tracking.experiment_id, run_name=name, tags=dict(tags)).info.run_id
         status = "FAILED"

@@ -1,0 +1,164 @@
+"""What a sweep saves, that it changes nothing, and how good and fast the search is.
+
+    python -m benchmarks.sweep [-c CONFIG] [--set KEY=VALUE] [--data DIR] [--questions 40] [--alone 1]
+
+The whole grid of the paper (λ × c × iterations, three embedded signals) is swept over the training questions of the
+sample with real models, from an empty workspace. `--alone` of these questions are swept again with every trial run by
+itself: a tree, a memory of scores and an LLM call of its own. `--data` takes a folder with corpus.jsonl and
+questions.jsonl in the place of the sample.
+"""
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks import search_core
+from benchmarks.figures import emit
+from benchmarks.real_parts import fresh_parts, ingest_corpus, training_questions
+from benchmarks.searches import compare_lockstep, compare_searches
+from corag.components import Components
+from corag.generation_memo import GenerationMemo
+from corag.labels import label_question
+from corag.memo import Memo
+from corag.order_scorer import OrderScorer, PairCount
+from corag.prompts import build_prompt
+from corag.retrieval import retrieve
+from corag.selection import Chosen, Selection, select
+from corag.settings import SAMPLE
+from corag.sweep import SweepOutcome, SweepParts, sweep
+from corag.sweep_plan import Work, grid, most_work
+from corag.values import Configuration, Question
+
+GRID = [
+    "sweep.iterations=[5,10,15,20,25]",
+    "sweep.cost_coefficients=[0.0,0.1,0.2,0.3]",
+    "sweep.exploration_coefficients=[0.0,1.0,2.0,2.4,3.0]",
+]
+
+
+@dataclass(frozen=True)
+class Swept:
+    """A sweep with what it cost."""
+
+    outcome: SweepOutcome
+    pairs: int
+    calls: int
+    seconds: float
+
+
+def main() -> None:
+    """Print the tables and the figures."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("-c", "--config", type=Path)
+    parser.add_argument("--set", action="append", default=[], dest="overrides")
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--questions", type=int, default=40)
+    parser.add_argument("--alone", type=int, default=1)
+    arguments = parser.parse_args()
+    print("\n".join(search_core.quality_table(search_core.SEEDS)))
+    nodes, milliseconds = search_core.time_core()
+    print(f"a tree of {nodes} nodes with a free scorer: {milliseconds:.1f} ms per {search_core.TIMED_NODES} nodes\n")
+    search_core.emit_figures(milliseconds)
+    with tempfile.TemporaryDirectory() as root:
+        parts = fresh_parts(arguments.config, [*GRID, *arguments.overrides], Path(root))
+        corpus = str(arguments.data / "corpus.jsonl") if arguments.data else SAMPLE
+        source = str(arguments.data / "questions.jsonl") if arguments.data else SAMPLE
+        say(f"{ingest_corpus(parts, [corpus])} chunks in the store")
+        questions = training_questions(source, arguments.questions, parts.config.seed)
+        compare_sweeps(parts, questions, arguments.alone)
+        compare_searches(parts, questions)
+        compare_lockstep(parts, questions)
+
+
+def compare_sweeps(parts: Components, questions: Sequence[Question], alone: int) -> None:
+    """The sweep of all questions, and of the first few with every trial alone."""
+    configurations = grid([one.name for one in parts.config.rerankers], parts.config.sweep)
+    warm_up(parts)
+    say(f"sweeping {len(questions)} questions × {len(configurations)} configurations")
+    ours = together(parts, questions, configurations)
+    planned = plan(parts, questions, configurations)
+    few = questions[:alone]
+    say(f"sweeping {len(few)} of them again, from nothing, and then every trial alone")
+    subset, naive = together(parts, few, configurations), one_by_one(parts, few, configurations)
+    same = subset.outcome.labels == naive.outcome.labels == ours.outcome.labels[: len(few)]
+    print("| | reranker pairs | LLM calls | seconds |\n|---|---|---|---|")
+    print(f"| planned at most, {len(questions)} questions | {planned.pairs} | {planned.calls} | |")
+    print(f"| every trial alone, counted | {ours.outcome.pairs_alone} | {ours.outcome.calls_alone} | |")
+    print(f"| this sweep | {ours.pairs} | {ours.calls} | {ours.seconds:.0f} |")
+    print(f"| every trial alone, run, {len(few)} questions | {naive.pairs} | {naive.calls} | {naive.seconds:.0f} |")
+    print(f"| this sweep of the same | {subset.pairs} | {subset.calls} | {subset.seconds:.0f} |\n")
+    emit("sweep_pairs_ratio", ours.outcome.pairs_alone / ours.pairs, 30, "higher", len(questions))
+    emit("sweep_llm_calls_ratio", ours.outcome.calls_alone / ours.calls, 15, "higher", len(questions))
+    emit("sweep_wall_ratio", naive.seconds / subset.seconds, 15, "higher", len(few))
+    emit("sweep_labels_identical", float(same), 1, "higher", len(few))
+    emit("sweep_planned_pairs_ratio", planned.pairs / ours.pairs, 1.1, "lower", len(questions))
+    emit("sweep_planned_calls_ratio", planned.calls / ours.calls, 1.1, "lower", len(questions))
+
+
+def together(parts: Components, questions: Sequence[Question], configurations: Sequence[Configuration]) -> Swept:
+    """The sweep as corag runs it, with an empty memory."""
+    memo, count = Memo(None), PairCount()
+    generations = GenerationMemo("bench", lambda: parts.generator, memo.table("generations"))
+    table = memo.table("scores")
+
+    def search(selections: Sequence[Selection]) -> list[Chosen]:
+        scorers = {
+            one.name: OrderScorer(parts.reranker(one.name), table, parts.config.search.normalize, count)
+            for one in parts.config.rerankers
+        }
+        return select(selections, scorers, parts.config.search, parts.config.seed)
+
+    made = SweepParts(
+        lambda batch: retrieve(parts.store, parts.embedder, batch, parts.config.retrieval),
+        search,
+        generations,
+        parts.config.prompt,
+        parts.config.metrics,
+    )
+    start = time.perf_counter()
+    outcome = sweep(questions, configurations, made, parts.config.sweep)
+    return Swept(outcome, count.scored, generations.calls.made, time.perf_counter() - start)
+
+
+def one_by_one(parts: Components, questions: Sequence[Question], configurations: Sequence[Configuration]) -> Swept:
+    """The same trials, each with a tree, a memory and a language model call of its own."""
+    pairs, calls, start = 0, 0, time.perf_counter()
+    total = SweepOutcome()
+    for question in questions:
+        trials = []
+        for configuration in configurations:
+            alone = together(parts, [question], [configuration])
+            trials += alone.outcome.trials
+            pairs, calls = pairs + alone.pairs, calls + alone.calls
+        total.trials += trials
+        total.labels.append(label_question(question.qid, trials, parts.config.sweep))
+    return Swept(total, pairs, calls, time.perf_counter() - start)
+
+
+def plan(parts: Components, questions: Sequence[Question], configurations: Sequence[Configuration]) -> Work:
+    """The bound that `corag sweep --dry-run` prints, without the headroom check."""
+    planned = Work(0, 0)
+    for found in retrieve(parts.store, parts.embedder, questions, parts.config.retrieval):
+        costs = [candidate.cost for candidate in found.candidates]
+        planned += most_work(configurations, None, parts.config.sweep, costs, parts.config.search.budget)
+    return planned
+
+
+def warm_up(parts: Components) -> None:
+    """Load every model, so that neither side of a comparison pays for it."""
+    for one in parts.config.rerankers:
+        parts.reranker(one.name).score_pairs([("warm up", ("warm up",))])
+    parts.generator.generate([build_prompt("Say yes.", ["Yes."], parts.config.prompt)])
+
+
+def say(line: str) -> None:
+    """Progress, on stderr."""
+    sys.stderr.write(line + "\n")
+
+
+if __name__ == "__main__":
+    main()
