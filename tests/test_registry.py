@@ -320,6 +320,25 @@ print(connect(TrackingSettings(uri=f"sqlite:///{root}/new/mlflow.db", artifacts=
 """
 
 
+@pytest.mark.slow
+def test_a_command_killed_while_it_makes_the_database_leaves_no_broken_one(tmp_path):
+    """Half-made tables lie aside, never under the database's name; the next command starts them anew."""
+    code = (
+        "from training.registry import connect; from corag.settings import TrackingSettings\n"
+        f"connect(TrackingSettings(uri='sqlite:///{tmp_path}/db/mlflow.db', artifacts='{tmp_path}/artifacts'))"
+    )
+    command = [sys.executable, "-c", code]
+    made = tmp_path / "db" / ".mlflow.db.new"
+    process = subprocess.Popen(command, cwd=ROOT)
+    while process.poll() is None and not (made.exists() and made.stat().st_size):
+        pass
+    process.kill()
+    process.wait()
+    assert made.exists()
+    assert not (tmp_path / "db" / "mlflow.db").exists()
+    assert subprocess.run(command, cwd=ROOT, check=False).returncode == 0
+
+
 def test_several_commands_make_a_fresh_database_at_once(tmp_path):
     """Three processes on no database yet: all succeed, silently, with the same experiment."""
     command = [sys.executable, "-W", "ignore", "-c", CONNECT, str(tmp_path)]

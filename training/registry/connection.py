@@ -56,8 +56,9 @@ def connect(settings: TrackingSettings) -> Tracking:
     uri = tracking_uri(settings)
     artifacts = _artifact_root(settings)
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
-    if uri.startswith(SQLITE):
-        Path(uri.removeprefix(SQLITE)).parent.mkdir(parents=True, exist_ok=True)
+    database = Path(uri.removeprefix(SQLITE)) if uri.startswith(SQLITE) else None
+    if database is not None:
+        database.parent.mkdir(parents=True, exist_ok=True)
     lock_path = _lock_path(uri)
     with _locked(lock_path), registry_errors(f"tracking {uri}"):
         from mlflow import MlflowClient
@@ -65,6 +66,8 @@ def connect(settings: TrackingSettings) -> Tracking:
         # MLflow's own loggers tell of table migrations at INFO; they are set up by the import above.
         for name in ("mlflow", "mlflow.store", "mlflow.store.db.utils", "alembic"):
             logging.getLogger(name).setLevel(logging.WARNING)
+        if database is not None and not database.exists():
+            _create(database)
         client = MlflowClient(tracking_uri=uri, registry_uri=uri)
         experiment = client.get_experiment_by_name(settings.experiment)
         if experiment is None:
@@ -77,6 +80,18 @@ def connect(settings: TrackingSettings) -> Tracking:
         else:
             experiment_id = experiment.experiment_id
     return Tracking(client, uri, str(experiment_id), lock_path)
+
+
+def _create(database: Path) -> None:
+    """Make an empty tracking database aside and rename it: one half made by a killed command could not be mended."""
+    from mlflow import MlflowClient
+
+    aside = database.with_name(f".{database.name}.new")
+    aside.unlink(missing_ok=True)
+    uri = SQLITE + str(aside)
+    # Asking for anything makes the tables.
+    MlflowClient(tracking_uri=uri, registry_uri=uri).search_experiments()
+    aside.replace(database)
 
 
 def tracking_uri(settings: TrackingSettings) -> str:
