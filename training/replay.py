@@ -1,6 +1,6 @@
 """Replay: judges policies on recorded trials, without a single new model call (METHOD: configuration agent)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -102,6 +102,31 @@ def replay(
         tokens=tokens,
         excluded=tuple(question.qid for question, use in zip(questions, usable, strict=True) if not use),
         set_aside=set_aside,
+    )
+
+
+def pooled(
+    replays: Sequence[Replay], data: TrainingInput, *, seed: int, samples: int = 1000, reference: str = BEST_FIXED
+) -> Replay:
+    """One comparison over the questions of several replays that share none, for the policies that all of them have."""
+    kept = [name for name in replays[0].scores if all(name in one.scores for one in replays)]
+    scores = {name: np.concatenate([one.scores[name] for one in replays]) for name in kept}
+    tokens = {name: np.concatenate([one.tokens[name] for one in replays]) for name in kept}
+    qids = tuple(qid for one in replays for qid in one.qids)
+    place = {question.qid: row for row, question in enumerate(data.questions)}
+    rows = np.array([place[qid] for qid in qids], dtype=np.int64)
+    return Replay(
+        qids=qids,
+        rows=tuple(
+            _method_row(name, scores, tokens[name], reference=reference, seed=seed, samples=samples)
+            for name in kept
+            if qids
+        ),
+        slices=_slice_rows(slices_of(data, rows), scores),
+        scores=scores,
+        tokens=tokens,
+        excluded=tuple(qid for one in replays for qid in one.excluded),
+        set_aside={name: count for one in replays for name, count in one.set_aside.items()},
     )
 
 
