@@ -11,8 +11,8 @@ from corag.headroom import Headroom
 from corag.labels import count_reasons
 from corag.sweep import SweepOutcome
 from corag.sweep_files import Part, write_sweep
-from corag.sweep_plan import Work
 from corag.values import Label, Question
+from flows.sweep_planning import Plan
 from training.registry import connect, log_sweep_run
 from training.sweep_report import best_rerankers
 
@@ -46,7 +46,7 @@ def keep(
     sides: dict[str, Part],
     headroom: Headroom | None,
     fingerprint: str,
-    planned: Work,
+    planned: Plan,
 ) -> dict[str, Any]:
     """Write the sweep's files, log it to MLflow, and return its record."""
     train = [label for label in outcome.labels if sides[label.qid] == "train"]
@@ -66,13 +66,13 @@ def keep(
         "headroom": str(headroom) if headroom else "not measured (forced)",
         "headroom_mean": headroom.over_none.mean if headroom else None,
         "pairs": {
-            "planned": planned.pairs,
+            "planned": planned.work.pairs,
             "scored": scored.scored,
             "remembered": scored.remembered,
             "alone": outcome.pairs_alone,
         },
         "calls": {
-            "planned": planned.calls + (3 * headroom.over_none.n if headroom else 0),
+            "planned": planned.work.calls,
             "made": calls.made,
             "asked": calls.asked,
             "alone": outcome.calls_alone,
