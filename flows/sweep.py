@@ -122,8 +122,8 @@ def plan_sweep(config_file: str | None, overrides: list[str], questions: str | N
         f"{train} training and {len(asked) - train} held-out questions × {len(whole)} configurations = "
         f"{len(asked) * len(whole)} trials",
         f"reranker pairs: at most {planned.work.pairs}",
-        f"LLM calls: at most {planned.work.calls} ({planned.how})",
-        "what is remembered from earlier sweeps costs nothing",
+        f"LLM calls: at most {planned.work.calls}",
+        f"{planned.how}; what is remembered from earlier sweeps costs nothing",
     ]
     if coarse is not None:
         lines.insert(1, f"training questions try {len(coarse)} of them first, then what lies around the best of these")

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from corag.components import Components
 from corag.contexts import group_by_document, random_context, relevant_context
 from corag.headroom import HeadroomCase, headroom_prompts
-from corag.memo import MemoTable
-from corag.order_scorer import OrderScorer
+from corag.memo import MemoTable, Value
+from corag.order_scorer import OrderScorer, ScoreTable
 from corag.references import reference_prompts
 from corag.retrieval import Retrieval, retrieve
 from corag.selection import Chosen, Selection, select
@@ -19,7 +19,7 @@ from corag.trials import Wanted, prompts_of
 from corag.values import Chunk, Configuration, Prompt, Question
 
 SEARCHED_PAIRS = 20_000
-"""A plan of at most so many pairs is made by doing the searches: only these tell how many prompts will differ."""
+"""A sweep of at most so many pairs is planned by doing its searches: only these tell what trees and trials share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +39,8 @@ def planned_work(
 ) -> Plan:
     """The most reranker pairs and language model calls of the whole sweep, references and headroom included.
 
-    Pairs are bounded from the candidates' tokens. So are the calls of a large sweep or one in two stages; else they are
-    counted by doing the searches, with their scores in `table`.
+    A small sweep's are counted by doing its searches, with their scores in `table`; those of a large one, or of one in
+    two stages, are bounded from the candidates' tokens.
     """
     config, (whole, coarse) = parts.config, grids(parts)
     found = retrieve(parts.store, parts.embedder, questions, config.retrieval)
@@ -50,9 +50,25 @@ def planned_work(
         trials += most_work(whole, config.sweep, costs, config.search, limited=sides[question.qid] == "train")
     before = _prompts_before(parts, [one for one in questions if sides[one.qid] == "train"], questions, relevant)
     if coarse is not None or trials.pairs > SEARCHED_PAIRS:
-        return Plan(Work(trials.pairs, trials.calls + len(before)), "one a configuration, were all orders different")
-    asked = before | _trial_prompts(parts, questions, found, whole, table)
-    return Plan(Work(trials.pairs, len(asked)), "counted by doing the searches")
+        return Plan(trials + Work(0, len(before)), "bounds from the tokens of the candidates")
+    noted = _NotedTable(table)
+    asked = before | _trial_prompts(parts, questions, found, whole, noted)
+    return Plan(Work(len(noted.keys), len(asked)), "counted by doing the searches")
+
+
+class _NotedTable:
+    """A table of scores that notes which were asked for."""
+
+    def __init__(self, inner: MemoTable) -> None:
+        self._inner = inner
+        self.keys: set[str] = set()
+
+    def get_many(self, keys: Sequence[str]) -> dict[str, Value]:
+        self.keys.update(keys)
+        return self._inner.get_many(keys)
+
+    def put_many(self, items: Mapping[str, Value]) -> None:
+        self._inner.put_many(items)
 
 
 def grids(parts: Components) -> tuple[list[Configuration], list[Configuration] | None]:
@@ -106,7 +122,7 @@ def _trial_prompts(
     questions: Sequence[Question],
     found: Sequence[Retrieval],
     configurations: Sequence[Configuration],
-    table: MemoTable,
+    table: ScoreTable,
 ) -> set[Prompt]:
     """The distinct prompts of all trials, a batch of questions at a time."""
     config, asked = parts.config, set()
