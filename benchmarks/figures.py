@@ -3,6 +3,9 @@
 import json
 from typing import Literal
 
+Figure = tuple[str, float, float, Literal["higher", "lower"], int]
+"""What `emit` prints: name, value, aim, which way is better, and over how many cases it was measured."""
+
 
 def emit(name: str, value: float, aim: float, better: Literal["higher", "lower"], n: int) -> None:
     """Print one figure: its value, what is aimed at, which way is better, and over how many cases it was measured."""

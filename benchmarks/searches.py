@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from statistics import fmean
 
-from benchmarks.figures import emit
+from benchmarks.figures import Figure
 from corag.components import Components
 from corag.memo import Memo
 from corag.order_scorer import OrderScorer, PairCount
@@ -22,8 +22,8 @@ SIDE_BY_SIDE = (1, 8, 32)
 COST_COEFFICIENTS = (0.0, 0.1)
 
 
-def compare_searches(parts: Components, questions: Sequence[Question]) -> None:
-    """The tree search against every order, on the questions' own candidates."""
+def compare_searches(parts: Components, questions: Sequence[Question]) -> list[Figure]:
+    """The figures of the tree search against every order, on the questions' own candidates."""
     found = retrieve(parts.store, parts.embedder, questions, parts.config.retrieval)
     table = Memo(None).table("scores")
     print("| reranker | λ | selection | share of the optimum | optimum found | orders scored | of all orders |")
@@ -56,8 +56,10 @@ def compare_searches(parts: Components, questions: Sequence[Question]) -> None:
                     flush=True,
                 )
     print()
-    emit("real_optimum_ratio", fmean(ratios), 0.99, "higher", len(ratios))
-    emit("real_optimum_found", fmean(hits), 0.6, "higher", len(hits))
+    return [
+        ("real_optimum_ratio", fmean(ratios), 0.99, "higher", len(ratios)),
+        ("real_optimum_found", fmean(hits), 0.6, "higher", len(hits)),
+    ]
 
 
 def value(chosen: Chosen, parameters: SearchParameters) -> float:
@@ -65,7 +67,7 @@ def value(chosen: Chosen, parameters: SearchParameters) -> float:
     return value_of(chosen.benefit, sum(chunk.tokens for chunk in chosen.chunks), parameters)
 
 
-def compare_lockstep(parts: Components, questions: Sequence[Question]) -> None:
+def compare_lockstep(parts: Components, questions: Sequence[Question]) -> list[Figure]:
     """Pairs a second with so many trees side by side, on the same queries.
 
     With `dense`: one model forward a pair, as a cross-encoder has.
@@ -93,4 +95,4 @@ def compare_lockstep(parts: Components, questions: Sequence[Question]) -> None:
         speeds[width] = count.scored / (time.perf_counter() - start)
         print(f"| {width} | {speeds[width]:.1f} | {speeds[width] / speeds[1]:.2f} |", flush=True)
     print()
-    emit("lockstep_ratio", speeds[max(SIDE_BY_SIDE)] / speeds[1], 1, "higher", len(selections))
+    return [("lockstep_ratio", speeds[max(SIDE_BY_SIDE)] / speeds[1], 1, "higher", len(selections))]

@@ -12,25 +12,27 @@ import argparse
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import eq
 from pathlib import Path
 
 from benchmarks import search_core
-from benchmarks.figures import emit
+from benchmarks.figures import Figure, emit
 from benchmarks.real_parts import fresh_parts, ingest_corpus, training_questions
 from benchmarks.searches import compare_lockstep, compare_searches
 from corag.components import Components
 from corag.generation_memo import GenerationMemo
 from corag.labels import label_question
-from corag.memo import Memo
+from corag.memo import Memo, MemoTable
 from corag.order_scorer import OrderScorer, PairCount
 from corag.prompts import build_prompt
 from corag.retrieval import retrieve
 from corag.selection import Chosen, Selection, select
 from corag.settings import SAMPLE
 from corag.sweep import SweepOutcome, SweepParts, sweep
-from corag.sweep_plan import Work, grid, most_work
+from corag.sweep_bounds import Work, most_work
+from corag.sweep_plan import grid
 from corag.values import Configuration, Question
 
 GRID = [
@@ -62,59 +64,66 @@ def main() -> None:
     print("\n".join(search_core.quality_table(search_core.SEEDS)))
     nodes, milliseconds = search_core.time_core()
     print(f"a tree of {nodes} nodes with a free scorer: {milliseconds:.1f} ms per {search_core.TIMED_NODES} nodes\n")
-    search_core.emit_figures(milliseconds)
     with tempfile.TemporaryDirectory() as root:
         parts = fresh_parts(arguments.config, [*GRID, *arguments.overrides], Path(root))
         corpus = str(arguments.data / "corpus.jsonl") if arguments.data else SAMPLE
         source = str(arguments.data / "questions.jsonl") if arguments.data else SAMPLE
         say(f"{ingest_corpus(parts, [corpus])} chunks in the store")
         questions = training_questions(source, arguments.questions, parts.config.seed)
-        compare_sweeps(parts, questions, arguments.alone)
-        compare_searches(parts, questions)
-        compare_lockstep(parts, questions)
+        figures = compare_sweeps(parts, questions, arguments.alone)
+        figures += compare_searches(parts, questions)
+        figures += compare_lockstep(parts, questions)
+    for figure in figures:
+        emit(*figure)
+    search_core.emit_figures(milliseconds)
 
 
-def compare_sweeps(parts: Components, questions: Sequence[Question], alone: int) -> None:
-    """The sweep of all questions, and of the first few with every trial alone."""
+def compare_sweeps(parts: Components, questions: Sequence[Question], alone: int) -> list[Figure]:
+    """The figures of the sweep of all questions, and of the first few with every trial alone."""
     configurations = grid([one.name for one in parts.config.rerankers], parts.config.sweep)
     warm_up(parts)
     say(f"sweeping {len(questions)} questions × {len(configurations)} configurations")
     ours = together(parts, questions, configurations)
     planned = plan(parts, questions, configurations)
-    few = questions[:alone]
+    count = len(questions)
+    print("| | reranker pairs | LLM calls | seconds |\n|---|---|---|---|")
+    print(f"| planned at most, {count} questions | {planned.pairs} | {planned.calls} | |")
+    print(f"| every trial alone, counted | {ours.outcome.pairs_alone} | {ours.outcome.calls_alone} | |")
+    print(f"| this sweep | {ours.pairs} | {ours.calls} | {ours.seconds:.0f} |", flush=True)
+    figures: list[Figure] = [
+        ("sweep_pairs_ratio", ours.outcome.pairs_alone / ours.pairs, 30, "higher", count),
+        ("sweep_llm_calls_ratio", ours.outcome.calls_alone / ours.calls, 15, "higher", count),
+        ("sweep_planned_pairs_ratio", planned.pairs / ours.pairs, 1.1, "lower", count),
+    ]
+    return figures + compare_with_alone(parts, questions[:alone], configurations, ours)
+
+
+def compare_with_alone(
+    parts: Components, few: Sequence[Question], configurations: Sequence[Configuration], whole: Swept
+) -> list[Figure]:
+    """The figures of the first few questions: swept by themselves, and with every trial really run alone."""
+    if not few:
+        return []
     say(f"sweeping {len(few)} of them again, from nothing, and then every trial alone")
     subset, naive = together(parts, few, configurations), one_by_one(parts, few, configurations)
-    same = subset.outcome.labels == naive.outcome.labels == ours.outcome.labels[: len(few)]
-    print("| | reranker pairs | LLM calls | seconds |\n|---|---|---|---|")
-    print(f"| planned at most, {len(questions)} questions | {planned.pairs} | {planned.calls} | |")
-    print(f"| every trial alone, counted | {ours.outcome.pairs_alone} | {ours.outcome.calls_alone} | |")
-    print(f"| this sweep | {ours.pairs} | {ours.calls} | {ours.seconds:.0f} |")
+    same = naive.outcome.labels == subset.outcome.labels == whole.outcome.labels[: len(few)]
+    equal = sum(map(eq, naive.outcome.trials, whole.outcome.trials))
     print(f"| every trial alone, run, {len(few)} questions | {naive.pairs} | {naive.calls} | {naive.seconds:.0f} |")
-    print(f"| this sweep of the same | {subset.pairs} | {subset.calls} | {subset.seconds:.0f} |\n")
-    emit("sweep_pairs_ratio", ours.outcome.pairs_alone / ours.pairs, 30, "higher", len(questions))
-    emit("sweep_llm_calls_ratio", ours.outcome.calls_alone / ours.calls, 15, "higher", len(questions))
-    emit("sweep_wall_ratio", naive.seconds / subset.seconds, 15, "higher", len(few))
-    emit("sweep_labels_identical", float(same), 1, "higher", len(few))
-    emit("sweep_planned_pairs_ratio", planned.pairs / ours.pairs, 1.1, "lower", len(questions))
-    emit("sweep_planned_calls_ratio", planned.calls / ours.calls, 1.1, "lower", len(questions))
+    print(f"| this sweep of the same | {subset.pairs} | {subset.calls} | {subset.seconds:.1f} |\n")
+    print(f"{equal} of {len(naive.outcome.trials)} trials choose, answer and score alone as in the sweep\n")
+    return [
+        ("sweep_wall_ratio", naive.seconds / subset.seconds, 15, "higher", len(few)),
+        ("sweep_labels_identical", float(same), 1, "higher", len(few)),
+    ]
 
 
 def together(parts: Components, questions: Sequence[Question], configurations: Sequence[Configuration]) -> Swept:
     """The sweep as corag runs it, with an empty memory."""
     memo, count = Memo(None), PairCount()
     generations = GenerationMemo("bench", lambda: parts.generator, memo.table("generations"))
-    table = memo.table("scores")
-
-    def search(selections: Sequence[Selection]) -> list[Chosen]:
-        scorers = {
-            one.name: OrderScorer(parts.reranker(one.name), table, parts.config.search.normalize, count)
-            for one in parts.config.rerankers
-        }
-        return select(selections, scorers, parts.config.search, parts.config.seed)
-
     made = SweepParts(
         lambda batch: retrieve(parts.store, parts.embedder, batch, parts.config.retrieval),
-        search,
+        searcher(parts, memo.table("scores"), count),
         generations,
         parts.config.prompt,
         parts.config.metrics,
@@ -140,12 +149,25 @@ def one_by_one(parts: Components, questions: Sequence[Question], configurations:
 
 
 def plan(parts: Components, questions: Sequence[Question], configurations: Sequence[Configuration]) -> Work:
-    """The bound that `corag sweep --dry-run` prints, without the headroom check."""
-    planned = Work(0, 0)
-    for found in retrieve(parts.store, parts.embedder, questions, parts.config.retrieval):
+    """What `corag sweep --dry-run` says of so large a sweep of these trials: bounds from the candidates' tokens."""
+    config, planned = parts.config, Work(0, 0)
+    for found in retrieve(parts.store, parts.embedder, questions, config.retrieval):
         costs = [candidate.cost for candidate in found.candidates]
-        planned += most_work(configurations, None, parts.config.sweep, costs, parts.config.search.budget)
+        planned += most_work(configurations, config.sweep, costs, config.search)
     return planned
+
+
+def searcher(parts: Components, table: MemoTable, count: PairCount) -> Callable[[Sequence[Selection]], list[Chosen]]:
+    """The searches of `select`, with their scores in `table`."""
+
+    def search(selections: Sequence[Selection]) -> list[Chosen]:
+        scorers = {
+            one.name: OrderScorer(parts.reranker(one.name), table, parts.config.search.normalize, count)
+            for one in parts.config.rerankers
+        }
+        return select(selections, scorers, parts.config.search, parts.config.seed)
+
+    return search
 
 
 def warm_up(parts: Components) -> None:

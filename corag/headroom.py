@@ -8,7 +8,7 @@ from corag.generation_memo import GenerationMemo
 from corag.metrics import Interval, best_rouge, bootstrap
 from corag.prompts import build_prompt
 from corag.settings import MetricSettings, PromptSettings
-from corag.values import Chunk, Question
+from corag.values import Chunk, Prompt, Question
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,15 @@ class HeadroomCase:
     random: Sequence[Chunk]
 
 
+def headroom_prompts(cases: Sequence[HeadroomCase], prompt: PromptSettings) -> list[Prompt]:
+    """Three prompts a case: with the relevant chunks, with the random ones, and without any."""
+    return [
+        build_prompt(case.question.question, [chunk.text for chunk in context], prompt)
+        for case in cases
+        for context in (case.relevant, case.random, ())
+    ]
+
+
 def measure_headroom(
     cases: Sequence[HeadroomCase],
     generations: GenerationMemo,
@@ -53,14 +62,7 @@ def measure_headroom(
     Raises:
         HeadroomError: no case could be measured.
     """
-    contexts: list[Sequence[Chunk]] = []
-    for case in cases:
-        contexts += [case.relevant, case.random, ()]
-    prompts = [
-        build_prompt(cases[index // 3].question.question, [chunk.text for chunk in context], prompt)
-        for index, context in enumerate(contexts)
-    ]
-    generated = generations.generate(prompts, progress)
+    generated = generations.generate(headroom_prompts(cases, prompt), progress)
     rows: list[tuple[float, float, float]] = []
     for index, case in enumerate(cases):
         trio = generated[3 * index : 3 * index + 3]

@@ -6,10 +6,10 @@ import logging
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 from corag.benefit import normalizer
-from corag.memo import MemoTable, key
+from corag.memo import Value, key
 from corag.rerankers.base import Pair, Reranker
 from corag.search.lockstep import Request
 from corag.values import Candidate
@@ -18,6 +18,18 @@ logger = logging.getLogger(__name__)
 
 BATCHES_PER_COMMIT = 16
 """Reranker batches whose scores are committed together: what a killed run may have to score again."""
+
+
+class ScoreTable(Protocol):
+    """Where raw scores are remembered: a table of the memo, or something in front of one."""
+
+    def get_many(self, keys: Sequence[str]) -> dict[str, Value]:
+        """The remembered scores by key."""
+        ...
+
+    def put_many(self, items: Mapping[str, Value]) -> None:
+        """Remember scores."""
+        ...
 
 
 @dataclass
@@ -47,7 +59,7 @@ class OrderScorer:
     def __init__(
         self,
         reranker: Reranker,
-        table: MemoTable,
+        table: ScoreTable,
         normalize: Literal["per_query", "none"],
         count: PairCount | None = None,
     ) -> None:
@@ -95,10 +107,9 @@ class OrderScorer:
         known = self._table.get_many(sorted(set(keys.values())))
         raw = {request: float(known[name]) for request, name in keys.items() if name in known}
         self.count.remembered += len(raw)
-        missing = sorted(
-            (request for request in requests if request not in raw),
-            key=lambda request: (self._length(request), keys[request]),
-        )
+        # Questions of one text share their pairs: the first of each pair stands for the others.
+        first = {keys[request]: request for request in reversed(requests) if request not in raw}
+        missing = sorted(first.values(), key=lambda request: (self._length(request), keys[request]))
         failed: dict[Hashable, str] = {}
         # Whole batches only: cutting the pooled pairs here leaves the reranker the batches that it would make itself.
         size = BATCHES_PER_COMMIT * self._reranker.batch_pairs
@@ -107,8 +118,11 @@ class OrderScorer:
             fresh = self._score(batch, failed)
             self._table.put_many({keys[request]: score for request, score in fresh.items()})
             raw.update(fresh)
-        for request in missing:
-            raw.setdefault(request, math.nan)
+        for request in requests:
+            twin = first.get(keys[request], request)
+            if twin[0] in failed:
+                failed.setdefault(request[0], failed[twin[0]])
+            raw.setdefault(request, raw.get(twin, math.nan))
         return raw, failed
 
     def _score(self, requests: Sequence[Request], failed: dict[Hashable, str]) -> dict[Request, float]:

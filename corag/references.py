@@ -6,7 +6,17 @@ from dataclasses import replace
 from corag.generation_memo import GenerationMemo
 from corag.prompts import build_prompt
 from corag.settings import PromptSettings
-from corag.values import Chunk, Question
+from corag.values import Chunk, Prompt, Question
+
+
+def reference_prompts(
+    questions: Sequence[Question], relevant: Mapping[str, Sequence[Chunk]], prompt: PromptSettings
+) -> list[Prompt]:
+    """What the generator is asked to write the reference of each question from its relevant chunks."""
+    return [
+        build_prompt(question.question, [chunk.text for chunk in relevant[question.qid]], prompt)
+        for question in questions
+    ]
 
 
 def generated_references(
@@ -22,9 +32,7 @@ def generated_references(
     reference is never mixed in silently.
     """
     ready = [question for question in questions if relevant.get(question.qid)]
-    prompts = [
-        build_prompt(question.question, [chunk.text for chunk in relevant[question.qid]], prompt) for question in ready
-    ]
+    prompts = reference_prompts(ready, relevant, prompt)
     written = {
         question.qid: generation.text
         for question, generation in zip(ready, generations.generate(prompts, progress), strict=True)

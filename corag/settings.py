@@ -160,8 +160,8 @@ class MetricSettings(Settings):
 class SweepSettings(Settings):
     """The grid of configurations and the rules of a label (paper §5.2).
 
-    `plan: two-stage` tries every second value of each axis first, then what lies around each reranker's best, within
-    `max_pairs` and `max_generations` a training question; held-out questions always try the whole grid.
+    `plan: two-stage` tries every second value of each axis first, then what lies around each reranker's best, with
+    `max_pairs` and `max_generations` in all for a training question; held-out ones always try the whole grid.
     """
 
     iterations: tuple[int, ...] = (2, 5, 10)
@@ -189,7 +189,7 @@ class SweepSettings(Settings):
                 raise ValueError(f"sweep.{key} holds a negative value: {list(values)}")
         for key in ("max_pairs", "max_generations"):
             if self.plan == "full" and getattr(self, key) is not None:
-                raise ValueError(f"sweep.{key} limits the second stage; set sweep.plan: two-stage, or leave it out")
+                raise ValueError(f"sweep.{key} limits a sweep in two stages: set sweep.plan: two-stage as well")
         if any(value < 1 for value in self.iterations):
             raise ValueError(f"sweep.iterations must be at least 1: {list(self.iterations)}")
         return self

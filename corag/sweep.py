@@ -1,39 +1,30 @@
 """Tries every configuration on every question (paper §5.2): order, answer, ROUGE-L; then labels."""
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from corag.generation_memo import GenerationMemo
+from corag.errors import CoragError
 from corag.labels import label_question
-from corag.metrics import best_rouge
-from corag.prompts import build_prompt
-from corag.retrieval import Retrieval
-from corag.selection import Chosen, Selection
-from corag.settings import MetricSettings, PromptSettings, SweepSettings
-from corag.sweep_plan import refinement
-from corag.values import Configuration, Generation, Label, Question, Trial
+from corag.settings import SearchSettings, SweepSettings
+from corag.sweep_plan import affordable, refinement
+from corag.trials import SweepParts, Wanted, failed_trials, orders_asked, try_all
+from corag.values import Configuration, Label, Question, Trial
+
+__all__ = ["Stages", "SweepOutcome", "SweepParts", "sweep"]
+
+logger = logging.getLogger(__name__)
 
 NO_REFERENCE = "no reference answer"
 
 
 @dataclass(frozen=True, slots=True)
-class SweepParts:
-    """What a sweep needs, loaded at the edge."""
-
-    retrieve: Callable[[Sequence[Question]], list[Retrieval]]
-    search: Callable[[Sequence[Selection]], list[Chosen]]
-    generations: GenerationMemo
-    prompt: PromptSettings
-    metrics: MetricSettings
-
-
-@dataclass(frozen=True, slots=True)
 class Stages:
-    """The first stage of a sweep in two: its grid, whose questions it serves, and their budget in tokens."""
+    """The first stage of a sweep in two: its grid, the questions that it is for, and how they are searched."""
 
     coarse: Sequence[Configuration]
     qids: frozenset[str]
-    budget: int
+    search: SearchSettings
 
 
 @dataclass
@@ -63,7 +54,7 @@ def sweep(
     outcome = SweepOutcome()
     for start in range(0, len(questions), settings.batch_questions):
         batch = questions[start : start + settings.batch_questions]
-        by_question = _sweep_batch(batch, configurations, parts, settings, two_stage)
+        by_question = _sweep_each(batch, configurations, parts, settings, two_stage)
         for question, trials in zip(batch, by_question, strict=True):
             outcome.trials += trials
             outcome.pairs_alone += sum(trial.scored for trial in trials)
@@ -75,6 +66,29 @@ def sweep(
     return outcome
 
 
+def _sweep_each(
+    questions: Sequence[Question],
+    configurations: Sequence[Configuration],
+    parts: SweepParts,
+    settings: SweepSettings,
+    two_stage: Stages | None,
+) -> list[list[Trial]]:
+    """The trials of each question; where something raises, each question is tried alone and only the culprit fails.
+
+    What the user has to mend (a model, the store) ends the sweep.
+    """
+    try:
+        return _sweep_batch(questions, configurations, parts, settings, two_stage)
+    except CoragError:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever one question's trials raise is reported with the question
+        if len(questions) > 1:
+            return [_sweep_each([one], configurations, parts, settings, two_stage)[0] for one in questions]
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        logger.warning("question %s failed: %s", questions[0].qid, reason)
+        return [failed_trials(questions[0].qid, configurations, reason, "trial")]
+
+
 def _sweep_batch(
     questions: Sequence[Question],
     configurations: Sequence[Configuration],
@@ -84,90 +98,30 @@ def _sweep_batch(
 ) -> list[list[Trial]]:
     cases = list(zip(questions, parts.retrieve(questions), strict=True))
     if two_stage is None:
-        return _try_all(cases, [configurations] * len(cases), parts)
-    first = [two_stage.coarse if question.qid in two_stage.qids else configurations for question in questions]
-    tried = _try_all(cases, first, parts)
-    more = [
-        refinement(trials, configurations, settings, [one.cost for one in retrieval.candidates], two_stage.budget)
-        if question.qid in two_stage.qids and retrieval.error is None
-        else []
-        for (question, retrieval), trials in zip(cases, tried, strict=True)
+        return try_all([Wanted(*case, configurations) for case in cases], parts)
+    limit = settings.max_generations
+    costs = {retrieval.qid: [one.cost for one in retrieval.candidates] for _, retrieval in cases}
+    first = [
+        Wanted(*case, affordable(two_stage.coarse, (), settings, costs[case[0].qid], two_stage.search), limit)
+        if case[0].qid in two_stage.qids
+        else Wanted(*case, configurations)
+        for case in cases
+    ]
+    tried = try_all(first, parts)
+    second = [
+        Wanted(
+            *case,
+            refinement(trials, configurations, settings, costs[case[0].qid], two_stage.search)
+            if case[0].qid in two_stage.qids and case[1].error is None
+            else (),
+            limit,
+            orders_asked(trials),
+        )
+        for case, trials in zip(cases, tried, strict=True)
     ]
     # A label breaks ties by the order of the list: it is that of the whole grid, whichever stage tried what.
     place = {configuration: index for index, configuration in enumerate(configurations)}
     return [
         sorted([*before, *after], key=lambda trial: place[trial.configuration])
-        for before, after in zip(tried, _try_all(cases, more, parts), strict=True)
+        for before, after in zip(tried, try_all(second, parts), strict=True)
     ]
-
-
-def _try_all(
-    cases: Sequence[tuple[Question, Retrieval]], wanted: Sequence[Sequence[Configuration]], parts: SweepParts
-) -> list[list[Trial]]:
-    """The trials of each question with the configurations wanted for it."""
-    selections = [
-        Selection(question.qid, question.question, retrieval.candidates, configuration)
-        for (question, retrieval), configurations in zip(cases, wanted, strict=True)
-        if retrieval.error is None
-        for configuration in configurations
-    ]
-    found = parts.search(selections)
-    prompts = [
-        build_prompt(selection.query, [chunk.text for chunk in chosen.chunks], parts.prompt)
-        for selection, chosen in zip(selections, found, strict=True)
-        if chosen.error is None
-    ]
-    generated = iter(parts.generations.generate(prompts))
-    answers = [next(generated) if chosen.error is None else None for chosen in found]
-    trials: dict[str, list[Trial]] = {question.qid: [] for question, _ in cases}
-    references = {question.qid: question.answers for question, _ in cases}
-    scores = _Scores(parts.metrics)
-    for selection, chosen, generation in zip(selections, found, answers, strict=True):
-        score = scores.of(references[selection.qid], generation)
-        trials[selection.qid].append(_trial(selection, chosen, generation, score))
-    for (question, retrieval), configurations in zip(cases, wanted, strict=True):
-        if retrieval.error is not None:
-            trials[question.qid] = [
-                _failed(question.qid, configuration, retrieval.error, "retrieve") for configuration in configurations
-            ]
-    return [trials[question.qid] for question, _ in cases]
-
-
-class _Scores:
-    """ROUGE-L of each distinct (references, answer), computed once."""
-
-    def __init__(self, metrics: MetricSettings) -> None:
-        self._metrics = metrics
-        self._known: dict[tuple[tuple[str, ...], str], float | None] = {}
-
-    def of(self, references: tuple[str, ...], generation: Generation | None) -> float | None:
-        if generation is None or generation.error is not None:
-            return None
-        name = (references, generation.text)
-        if name not in self._known:
-            score = best_rouge(references, generation.text, self._metrics)
-            self._known[name] = score.rouge_l if score else None
-        return self._known[name]
-
-
-def _trial(selection: Selection, chosen: Chosen, generation: Generation | None, score: float | None) -> Trial:
-    if chosen.error is not None:
-        return _failed(selection.qid, selection.configuration, chosen.error, "search", chosen.scored)
-    assert generation is not None
-    failed = generation.error is not None
-    return Trial(
-        qid=selection.qid,
-        configuration=selection.configuration,
-        chunk_ids=tuple(chunk.chunk_id for chunk in chosen.chunks),
-        context_tokens=sum(chunk.tokens for chunk in chosen.chunks),
-        benefit=chosen.benefit,
-        answer=None if failed else generation.text,
-        rouge_l=score,
-        scored=chosen.scored,
-        error=generation.error,
-        failed_stage="generate" if failed else None,
-    )
-
-
-def _failed(qid: str, configuration: Configuration, error: str, stage: str, scored: int = 0) -> Trial:
-    return Trial(qid, configuration, (), 0, 0.0, None, None, scored, error, stage)

@@ -89,8 +89,9 @@ class Generation:
 class Trial:
     """One (query, configuration) tried: the order it chose and what the answer scored.
 
-    `rouge_l` is None where the trial failed; `error` then says why and `failed_stage` where (`retrieve`, `search`
-    or `generate`). An error is never a score. `scored` counts the distinct orders that this trial alone would score.
+    `rouge_l` is None where the trial failed; `error` then says why and `failed_stage` where (`retrieve`, `search`,
+    `generate`, or `trial` where something else raised). An error is never a score. `scored` counts the distinct
+    orders that this trial alone would score.
     """
 
     qid: str

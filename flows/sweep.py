@@ -1,24 +1,22 @@
 """Sweep: headroom → trials of every configuration → labels; a plan beforehand, the real cost afterwards."""
 
-import random
-
 from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
 
 from corag.components import Components
-from corag.contexts import group_by_document, random_context, relevant_context
 from corag.errors import IncompleteError
-from corag.headroom import Headroom, HeadroomCase, measure_headroom, require_headroom
+from corag.headroom import Headroom, measure_headroom, require_headroom
+from corag.memo import Memo
 from corag.progress import progress
 from corag.references import generated_references
 from corag.retrieval import retrieve
 from corag.selection import select
 from corag.sweep import Stages, SweepOutcome, SweepParts, sweep
 from corag.sweep_files import Part, read_record
-from corag.sweep_plan import Work, coarse_grid, grid, most_work
-from corag.values import Chunk, Configuration, Question
+from corag.values import Chunk, Question
 from flows.questions import load_questions
 from flows.runtime import open_components
+from flows.sweep_planning import grids, headroom_cases, planned_work, relevant_chunks
 from flows.sweep_record import keep, summarise, sweep_fingerprint
 
 
@@ -44,10 +42,12 @@ def sweep_flow(
     held = read_record(parts.workspace.sweep)
     if held is not None and held["fingerprint"] == fingerprint and not held["failed"]:
         return f"sweep: nothing has changed since the last one\n{summarise(held)}"
-    asked, relevant = with_references(parts, asked)
+    relevant = relevant_chunks(parts, asked)
+    asked = with_references(parts, asked, relevant)
     headroom = check_headroom(parts, [one for one in asked if sides[one.qid] == "train"], relevant, force)
-    planned = planned_work(parts, asked, sides)
     outcome = try_configurations(parts, asked, sides)
+    # All scores are remembered now, so that counting the plan again costs nothing.
+    planned = planned_work(parts, asked, sides, relevant, parts.memo.table("scores"))
     record = keep(parts, outcome, asked, sides, headroom, fingerprint, planned)
     if record["failed"]:
         raise IncompleteError(f"{summarise(record)}; failed: {'; '.join(record['failed'][:3])}")
@@ -68,18 +68,12 @@ def sweep_questions(parts: Components, source: str | None, limit: int | None) ->
 
 
 @task(cache_policy=NO_CACHE, persist_result=False)
-def with_references(parts: Components, questions: list[Question]) -> tuple[list[Question], dict[str, list[Chunk]]]:
-    """The questions with the configured kind of references, and the relevant chunks of each."""
-    config = parts.config
-    chunks = group_by_document(parts.chunks)
-    relevant = {
-        question.qid: relevant_context(chunks, question.relevant_ids, question.answers, config.search.budget)
-        for question in questions
-    }
-    if config.sweep.references == "given":
-        return questions, relevant
+def with_references(parts: Components, questions: list[Question], relevant: dict[str, list[Chunk]]) -> list[Question]:
+    """The questions with the configured kind of references."""
+    if parts.config.sweep.references == "given":
+        return questions
     with progress("references", len(questions)) as advance:
-        return generated_references(questions, relevant, parts.generations, config.prompt, advance), relevant
+        return generated_references(questions, relevant, parts.generations, parts.config.prompt, advance)
 
 
 @task(cache_policy=NO_CACHE, persist_result=False)
@@ -88,19 +82,9 @@ def check_headroom(
 ) -> Headroom | None:
     """The headroom of a sample of the training questions; None where `force` skips a set that has none to measure."""
     config = parts.config
-    usable = [question for question in train if question.answers and relevant.get(question.qid)]
-    if not usable and force:
+    cases = headroom_cases(parts, [question for question in train if question.answers], relevant)
+    if not cases and force:
         return None
-    sample = random.Random(config.seed).sample(usable, min(config.sweep.headroom_sample, len(usable)))  # noqa: S311
-    cases = [
-        HeadroomCase(
-            question,
-            question.answers,
-            relevant[question.qid],
-            random_context(parts.chunks, question.relevant_ids, config.search.budget, config.seed + place),
-        )
-        for place, question in enumerate(sample)
-    ]
     with progress("headroom", 3 * len(cases)) as advance:
         headroom = measure_headroom(cases, parts.generations, config.prompt, config.metrics, config.seed, advance)
     if not force:
@@ -122,43 +106,24 @@ def try_configurations(parts: Components, questions: list[Question], sides: dict
     whole, coarse = grids(parts)
     # Replay needs every configuration of a held-out question.
     train = frozenset(qid for qid, side in sides.items() if side == "train")
-    stages = Stages(coarse, train, config.search.budget) if coarse is not None else None
+    stages = Stages(coarse, train, config.search) if coarse is not None else None
     with progress("sweep (questions)", len(questions)) as advance:
         return sweep(questions, whole, sweep_parts, config.sweep, advance, stages)
 
 
-def grids(parts: Components) -> tuple[list[Configuration], list[Configuration] | None]:
-    """The whole grid, and the first stage's where the sweep has two."""
-    names, settings = [reranker.name for reranker in parts.config.rerankers], parts.config.sweep
-    return grid(names, settings), coarse_grid(names, settings) if settings.plan == "two-stage" else None
-
-
-def planned_work(parts: Components, questions: list[Question], sides: dict[str, Part]) -> Work:
-    """The most reranker pairs and language model calls of the trials, as if nothing were remembered."""
-    config, (whole, coarse), planned = parts.config, grids(parts), Work(0, 0)
-    for question, found in zip(
-        questions, retrieve(parts.store, parts.embedder, questions, config.retrieval), strict=True
-    ):
-        costs = [candidate.cost for candidate in found.candidates]
-        first = coarse if sides[question.qid] == "train" else None
-        planned += most_work(whole, first, config.sweep, costs, config.search.budget)
-    return planned
-
-
 def plan_sweep(config_file: str | None, overrides: list[str], questions: str | None, limit: int | None) -> str:
-    """The planned work as an upper bound: reranker pairs and LLM calls, before anything is remembered."""
+    """The planned work: reranker pairs and LLM calls at most, as if nothing were remembered."""
     parts = open_components(config_file, overrides, "sweep")
     asked, sides = sweep_questions(parts, questions, limit)
-    planned = planned_work(parts, asked, sides)
+    planned = planned_work(parts, asked, sides, relevant_chunks(parts, asked), Memo(None).table("scores"))
     whole, coarse = grids(parts)
     train = sum(sides[question.qid] == "train" for question in asked)
-    headroom = 3 * min(parts.config.sweep.headroom_sample, train)
     lines = [
         f"{train} training and {len(asked) - train} held-out questions × {len(whole)} configurations = "
         f"{len(asked) * len(whole)} trials",
-        f"reranker pairs: at most {planned.pairs}",
-        f"LLM calls: at most {planned.calls + headroom} (of which headroom: {headroom})",
-        "what is remembered from earlier sweeps costs nothing",
+        f"reranker pairs: at most {planned.work.pairs}",
+        f"LLM calls: at most {planned.work.calls}",
+        f"{planned.how}; what is remembered from earlier sweeps costs nothing",
     ]
     if coarse is not None:
         lines.insert(1, f"training questions try {len(coarse)} of them first, then what lies around the best of these")

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -11,8 +12,8 @@ from corag.headroom import Headroom
 from corag.labels import count_reasons
 from corag.sweep import SweepOutcome
 from corag.sweep_files import Part, write_sweep
-from corag.sweep_plan import Work
-from corag.values import Label, Question
+from corag.values import Label, Question, Trial
+from flows.sweep_planning import Plan
 from training.registry import connect, log_sweep_run
 from training.sweep_report import best_rerankers
 
@@ -46,7 +47,7 @@ def keep(
     sides: dict[str, Part],
     headroom: Headroom | None,
     fingerprint: str,
-    planned: Work,
+    planned: Plan,
 ) -> dict[str, Any]:
     """Write the sweep's files, log it to MLflow, and return its record."""
     train = [label for label in outcome.labels if sides[label.qid] == "train"]
@@ -66,13 +67,13 @@ def keep(
         "headroom": str(headroom) if headroom else "not measured (forced)",
         "headroom_mean": headroom.over_none.mean if headroom else None,
         "pairs": {
-            "planned": planned.pairs,
+            "planned": planned.work.pairs,
             "scored": scored.scored,
             "remembered": scored.remembered,
             "alone": outcome.pairs_alone,
         },
         "calls": {
-            "planned": planned.calls + (3 * headroom.over_none.n if headroom else 0),
+            "planned": planned.work.calls,
             "made": calls.made,
             "asked": calls.asked,
             "alone": outcome.calls_alone,
@@ -80,6 +81,7 @@ def keep(
         "references": parts.config.sweep.references,
         "stemming": parts.config.metrics.stemming,
         "failed": list(failed.values()),
+        "failed_everywhere": failed_everywhere(outcome.trials),
     }
     labels = [replace(label, part=sides[label.qid]) for label in outcome.labels]
     log_record(parts, record, labels)
@@ -88,14 +90,23 @@ def keep(
     return record
 
 
+def failed_everywhere(trials: Sequence[Trial]) -> list[str]:
+    """The rerankers of which no trial of any question succeeded, in the order of the trials."""
+    names = dict.fromkeys(trial.configuration.reranker for trial in trials)
+    ran = {trial.configuration.reranker for trial in trials if trial.error is None}
+    return [name for name in names if name not in ran]
+
+
 def summarise(record: dict[str, Any]) -> str:
     """The record as a few lines."""
     pairs, calls, labels = record["pairs"], record["calls"], record["labels"]["train"]
     kept = labels.get("kept", 0)
     dropped = ", ".join(f"{reason}: {count}" for reason, count in labels.items() if reason != "kept")
     winners = ", ".join(f"{name} {count}" for name, count in record["best_rerankers"].items())
+    broken = [f"reranker {name} failed on every question" for name in record["failed_everywhere"]]
     return "\n".join(
         [
+            *broken,
             f"sweep: {record['trials']} trials of {record['questions']['train']} training and "
             f"{record['questions']['held_out']} held-out questions",
             f"{record['headroom']}",

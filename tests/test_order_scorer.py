@@ -139,6 +139,19 @@ def test_a_raising_reranker_fails_only_the_question_that_it_raised_on() -> None:
     assert math.isnan(benefits[1])
 
 
+def test_questions_of_one_text_share_their_pairs() -> None:
+    """Twins are scored once, get the same benefits, and fail together."""
+    reranker = FakeReranker(raising)
+    made = OrderScorer(reranker, Memo(None).table("scores"), "per_query")
+    scopes = {name: (name, "fake") for name in ("good", "twin", "bad", "bad twin")}
+    for name, scope in scopes.items():
+        made.add_query(scope, name.split()[0].replace("twin", "good"), candidates(TEXTS))
+    benefits, failed = made([(scope, (0, 1)) for scope in scopes.values()])
+    assert benefits[0] == benefits[1] > 0.5
+    assert failed == dict.fromkeys([scopes["bad"], scopes["bad twin"]], "reranker fake: RuntimeError: out of memory")
+    assert sum(query == "good" for query, _ in reranker.pairs) == 3 + 1
+
+
 def test_a_question_that_failed_once_is_scored_rightly_later() -> None:
     """After a passing failure the range comes from real scores, whatever was asked for in between."""
     broken = [True]

@@ -1,6 +1,7 @@
 """The main job on real models: what it writes, what a second run does, and what each command says of bad input."""
 
 import json
+import re
 
 import pytest
 
@@ -67,6 +68,19 @@ def test_the_trials_are_complete_and_the_labels_reasoned(finished):
     labels = finished.rows("ws/sweep/labels.jsonl")
     assert {label["qid"] for label in labels if label["part"] == "train"} == {f"train-{town}" for town in TOWNS}
     assert all(label["reason"] for label in labels)
+
+
+def test_the_plan_bounds_what_the_sweep_cost(finished):
+    """From nothing, a small sweep costs just what its plan counted, and the dry run says the same."""
+    said = finished.result.stdout
+    (scored, most), (made, planned) = (
+        map(int, re.search(rf"{work}: (\d+) (?:scored|made) now, planned at most (\d+)", said).groups())
+        for work in ("reranker pairs", "LLM calls")
+    )
+    assert (scored, made) == (most, planned)
+    dry = finished.run("sweep", "--dry-run").stdout
+    assert f"reranker pairs: at most {most}\n" in dry
+    assert f"LLM calls: at most {planned}\n" in dry
 
 
 def test_changing_what_a_trial_depends_on_sweeps_again(finished):

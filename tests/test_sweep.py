@@ -11,7 +11,7 @@ from corag.memo import Memo
 from corag.references import generated_references
 from corag.retrieval import Retrieval
 from corag.selection import Chosen
-from corag.settings import MetricSettings, PromptSettings, SweepSettings
+from corag.settings import MetricSettings, PromptSettings, SearchSettings, SweepSettings
 from corag.sweep import NO_REFERENCE, Stages, SweepParts, sweep
 from corag.sweep_files import read_sweep, write_sweep
 from corag.sweep_plan import coarse_grid, grid
@@ -252,7 +252,9 @@ def test_two_stages_try_less_and_label_no_worse_than_the_first():
 
     asked = [Question(f"q{number}", "what?", ("the answer of it now",)) for number in range(2)]
     made = parts(memoised(EchoGenerator()), search=by_cost)
-    outcome = sweep(asked, whole, made, settings, two_stage=Stages(coarse, frozenset({"q0"}), 100))
+    outcome = sweep(
+        asked, whole, made, settings, two_stage=Stages(coarse, frozenset({"q0"}), SearchSettings(budget=100))
+    )
     rows = {qid: [one.configuration for one in outcome.trials if one.qid == qid] for qid in ("q0", "q1")}
     assert rows["q1"] == whole
     assert set(coarse) < set(rows["q0"]) < set(whole)

@@ -1,16 +1,14 @@
 """The plan of a sweep: the grid, its coarse part, what the second stage adds, and bounds that hold."""
 
 import itertools
+from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from corag.search import search
-from corag.settings import SweepSettings
-from corag.sweep_plan import coarse_grid, feasible_orders, grid, most_pairs, most_work, refinement
+from corag.settings import SearchSettings, SweepSettings
+from corag.sweep_bounds import most_pairs
+from corag.sweep_plan import affordable, coarse_grid, grid, refinement
 from corag.values import Configuration, Trial
-from tests.search_cases import Case, cases
 
 SETTINGS = SweepSettings(
     iterations=(5, 10, 15, 20, 25),
@@ -20,7 +18,8 @@ SETTINGS = SweepSettings(
 )
 NAMES = ("one", "two")
 GRID = grid(NAMES, SETTINGS)
-COSTS, BUDGET = [100] * 6, 300
+COSTS, SEARCH = [100] * 6, SearchSettings(budget=300)
+MANY, WIDE = [10] * 12, SearchSettings(budget=128)
 
 
 def trial(configuration: Configuration, rouge_l: float) -> Trial:
@@ -33,6 +32,13 @@ def coarse_trials(best: dict[str, Configuration]) -> list[Trial]:
     return [trial(one, 0.5 if one == best[one.reranker] else 0.1) for one in coarse_grid(NAMES, SETTINGS)]
 
 
+ONE_STEP = (
+    {"iterations": 10},
+    {"iterations": 20},
+    {"cost_coefficient": 0.1},
+    {"exploration_coefficient": 1.0},
+    {"exploration_coefficient": 2.4},
+)
 BEST = {name: Configuration(name, 15, 0.2, 2.0) for name in NAMES}
 
 
@@ -47,76 +53,37 @@ def test_the_coarse_grid_keeps_the_ends_of_every_axis() -> None:
 
 
 def test_the_second_stage_tries_what_lies_around_each_rerankers_best() -> None:
-    """Untried configurations at most one step away on every axis, in the order of the grid."""
-    added = refinement(coarse_trials(BEST), GRID, SETTINGS, COSTS, BUDGET)
+    """Untried configurations at most one step away on every axis, the better reranker's first, the nearest first."""
+    trials = coarse_trials(BEST)
+    trials = [trial(one.configuration, 0.6) if one.configuration == BEST["two"] else one for one in trials]
+    added = refinement(trials, GRID, SETTINGS, COSTS, SEARCH)
     around = {
         Configuration(name, *values)
         for name in NAMES
         for values in itertools.product((10, 15, 20), (0.1, 0.2, 0.3), (1.0, 2.0, 2.4))
     }
     assert set(added) == around - set(coarse_grid(NAMES, SETTINGS))
-    assert added == [one for one in GRID if one in set(added)]
+    assert [one.reranker for one in added] == sorted((one.reranker for one in added), reverse=True)
+    assert added[0] in {replace(BEST["two"], **change) for change in ONE_STEP}
 
 
-@pytest.mark.parametrize("limit", [0, 3, 7])
-def test_max_generations_limits_the_second_stage(limit) -> None:
-    """So many answers more than the first stage's two at most; the better reranker's neighbourhood comes first."""
-    trials = coarse_trials(BEST)
-    trials = [trial(one.configuration, 0.6) if one.configuration == BEST["two"] else one for one in trials]
-    settings = SETTINGS.model_copy(update={"max_generations": 3 + limit})
-    added = refinement(trials, GRID, settings, COSTS, BUDGET)
-    assert len(added) == limit
-    assert {one.reranker for one in added} <= {"two"}
-
-
-def test_max_pairs_limits_the_second_stage() -> None:
-    """The bound on the question's pairs, both stages together, stays within the limit."""
-    trials = coarse_trials(BEST)
-    tried = [one.configuration for one in trials]
-    costs, budget = [10] * 12, 120
-    spent = most_pairs(tried, costs, budget)
-    settings = SETTINGS.model_copy(update={"max_pairs": spent + 500})
-    added = refinement(trials, GRID, settings, costs, budget)
-    assert added
-    assert spent < most_pairs([*tried, *added], costs, budget) <= spent + 500
-    assert len(added) < len(refinement(trials, GRID, SETTINGS, costs, budget))
-
-
-@given(cases(), st.integers(0, 20))
-def test_no_search_scores_more_orders_than_the_bound(case: Case, more: int) -> None:
-    """One tree asks for at most the orders that its expansions can reach."""
-    asked = set()
-
-    def benefit(orders):
-        asked.update(orders)
-        return case.benefit(orders)
-
-    search(case.costs, benefit, case.parameters)
-    bound = feasible_orders(case.costs, case.parameters.budget, case.parameters.iterations - 1)
-    assert len(asked) <= bound <= feasible_orders(case.costs, case.parameters.budget, case.parameters.iterations + more)
-
-
-@pytest.mark.parametrize(
-    ("costs", "budget", "expansions", "orders"),
-    [
-        ([], 10, 5, 0),
-        ([5, 20], 10, 5, 2),
-        ([10] * 3, 20, 0, 3),
-        ([10] * 3, 20, 2, 3 + 4),
-        ([10] * 3, 30, 99, 3 + 6 + 6),
-    ],
-)
-def test_the_bound_counts_what_fits(costs, budget, expansions, orders) -> None:
-    """Singles whatever they cost, then the children of so many nodes, the widest first."""
-    assert feasible_orders(costs, budget, expansions) == orders
-
-
-def test_the_most_work_of_two_stages_lies_between_the_first_and_the_whole() -> None:
-    """Without limits it is the whole grid's; with limits of nothing it is the first stage's."""
+def test_without_a_limit_each_rerankers_first_comes_before_any_rerankers_second() -> None:
+    """A limit then leaves no reranker out for standing last in the list."""
     coarse = coarse_grid(NAMES, SETTINGS)
-    costs, budget = [10] * 12, 120
-    whole = most_work(GRID, None, SETTINGS, costs, budget)
-    none = SETTINGS.model_copy(update={"max_pairs": 1, "max_generations": 1})
-    assert most_work(GRID, coarse, SETTINGS, costs, budget) == whole
-    assert most_work(GRID, coarse, none, costs, budget) == most_work(coarse, None, SETTINGS, costs, budget)
-    assert whole.pairs > most_work(GRID, coarse, none, costs, budget).pairs
+    wanted = affordable(coarse, (), SETTINGS, COSTS, SEARCH)
+    assert sorted(wanted) == sorted(coarse)
+    assert [one.reranker for one in wanted[:4]] == ["one", "two", "one", "two"]
+
+
+@pytest.mark.parametrize("most", [1, 55, 56, 200, 500, 10_000])
+def test_max_pairs_limits_both_stages_together(most) -> None:
+    """Whatever the limit, the bound on the question's pairs stays within it; with room for all, nothing is left out."""
+    settings = SETTINGS.model_copy(update={"max_pairs": most})
+    first = affordable(coarse_grid(NAMES, SETTINGS), (), settings, MANY, WIDE)
+    trials = [trial(one, 0.5 if one == first[0] else 0.1) for one in first]
+    second = refinement(trials, GRID, settings, MANY, WIDE)
+    assert most_pairs([*first, *second], MANY, WIDE) <= most
+    assert bool(first) == (most >= 12 + 4 * 11)
+    if most == 10_000:
+        assert len(first) == len(coarse_grid(NAMES, SETTINGS))
+        assert set(second) == set(refinement(trials, GRID, SETTINGS, MANY, WIDE))
