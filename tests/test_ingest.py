@@ -14,12 +14,13 @@ import pytest
 from corag.embedders import CachedEmbedder
 from corag.embedders.minilm import MiniLM
 from corag.errors import ConfigError, InputError, StoreError
-from corag.ingest import IngestReport, ingest
+from corag.ingest import IngestReport, Look, ingest
 from corag.memo import Memo
 from corag.readers import Reading
 from corag.retrieval import retrieve
 from corag.settings import ChunkingSettings, RetrievalSettings, StoreSettings
 from corag.store import ChunkStore
+from corag.survey import survey_documents
 from corag.values import Document, Question
 from corag.writer_lock import writer_lock
 
@@ -77,6 +78,11 @@ def sentences(count: int, start: int = 0) -> str:
 DOCUMENTS = [document("007", sentences(3)), document("18_19", sentences(2, 10)), document("it's", sentences(1, 20))]
 
 
+def given(documents: Sequence[Document]) -> Look:
+    """A look at documents that are at hand."""
+    return lambda stored, contents: survey_documents(Reading(list(documents), [], len(documents)), stored, contents)
+
+
 def run(
     folder: Path,
     documents: Sequence[Document],
@@ -87,8 +93,7 @@ def run(
     """One ingest of `documents` into `folder`."""
     cached = CachedEmbedder(embedder or Hashing(), Memo(folder / "memo.sqlite"))
     store = ChunkStore.create(str(folder / "lancedb"), StoreSettings(), cached)
-    reading = Reading(list(documents), [], len(documents))
-    return ingest(reading, Words(), chunking, cached, store, lock=folder / "lock", **options)  # type: ignore[arg-type]
+    return ingest(given(documents), Words(), chunking, cached, store, lock=folder / "lock", **options)  # type: ignore[arg-type]
 
 
 def reader(folder: Path) -> ChunkStore:
@@ -99,7 +104,7 @@ def reader(folder: Path) -> ChunkStore:
 def test_a_first_ingest_stores_every_document(tmp_path: Path) -> None:
     """Everything is added and counted, and each chunk is a span of its document."""
     done: list[int] = []
-    report = run(tmp_path, DOCUMENTS, progress=done.append)
+    report = run(tmp_path, DOCUMENTS, advance=done.append)
     assert (report.documents, report.chunks, report.added, report.changed, report.unchanged) == (3, 6, 3, 0, 0)
     assert (report.removed, report.rejected, report.truncated, report.embedded_texts) == (0, (), 0, 6)
     assert sum(done) == 3
@@ -290,9 +295,8 @@ def test_a_fact_deep_in_a_document_is_found(tmp_path: Path) -> None:
     text = f"{filler} The secret code is QX-77."
     embedder = CachedEmbedder(MiniLM(None, 256, 32), Memo(None))
     store = ChunkStore.create(str(tmp_path), StoreSettings(), embedder)
-    reading = Reading([document("deep", text)], [], 1)
     chunking = ChunkingSettings(chunk_tokens=40)
-    report = ingest(reading, Words(), chunking, embedder, store, lock=tmp_path / "lock")
+    report = ingest(given([document("deep", text)]), Words(), chunking, embedder, store, lock=tmp_path / "lock")
     assert report.truncated == 0
     (found,) = retrieve(store, embedder, [Question("q", "What is the secret code?")], RetrievalSettings(top_k=3))
     assert "QX-77" in found.candidates[0].chunk.text
