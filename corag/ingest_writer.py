@@ -1,5 +1,6 @@
 """Embeds and stores batches of whole documents, and counts what became of them."""
 
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -13,20 +14,30 @@ from corag.values import Chunk, Document
 
 Chunked = tuple[Document, list[Chunk]]
 
+_QUICK_SECONDS = 5.0
+_MOST_CHUNKS = 16_384
+
 
 def chunked_batches(
     documents: Iterable[Document], tokenizer: Tokenizer, chunking: ChunkingSettings, commit_chunks: int
 ) -> Iterator[list[Chunked]]:
-    """Whole documents with their chunks, at least `commit_chunks` chunks at a time."""
+    """Whole documents with their chunks, at least `commit_chunks` chunks at a time.
+
+    Where a batch is done within seconds the next one is twice as large: each write looks at every row of the table,
+    so that a large corpus wants few of them, while a slow embedder shows its progress.
+    """
     batch: list[Chunked] = []
     size = 0
+    started = time.monotonic()
     for document in documents:
         chunks = chunk_document(document, tokenizer, chunking)
         batch.append((document, chunks))
         size += len(chunks)
         if size >= commit_chunks:
             yield batch
-            batch, size = [], 0
+            if time.monotonic() - started < _QUICK_SECONDS:
+                commit_chunks = max(commit_chunks, min(2 * commit_chunks, _MOST_CHUNKS))
+            batch, size, started = [], 0, time.monotonic()
     if batch:
         yield batch
 

@@ -236,8 +236,8 @@ def test_a_writer_waits_and_says_so(tmp_path: Path) -> None:
 
 
 def slow_ingest(folder: Path) -> None:
-    """Ingest forty documents, one a batch, a tenth of a second each."""
-    run(folder, many_documents(), Hashing(seconds=0.1), commit_chunks=1)
+    """Ingest forty documents, the first of them one a batch, half a second a batch."""
+    run(folder, many_documents(), Hashing(seconds=0.5), commit_chunks=1)
 
 
 def many_documents() -> list[Document]:
