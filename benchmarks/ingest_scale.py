@@ -147,7 +147,7 @@ def _recall(parts: Components, topics: Topics) -> float | None:
     shares = []
     for vector, candidates in zip(vectors, found, strict=True):
         exact = table.search(np.asarray(vector)).distance_type("cosine").bypass_vector_index().limit(RECALL_AT)
-        nearest = set(exact.select(["chunk_id"]).to_arrow()["chunk_id"].to_pylist())
+        nearest = set(exact.select(["chunk_id", "_distance"]).to_arrow()["chunk_id"].to_pylist())
         shares.append(len(nearest & {one.chunk.chunk_id for one in candidates}) / len(nearest))
     return statistics.mean(shares)
 

@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 
 from corag.components import Components
 from corag.content_hash import ContentHash
+from corag.embedders import CachedEmbedder
 from corag.errors import InputError
 from corag.file_register import FileRegister
-from corag.ingest import IngestReport, ingest
+from corag.ingest import COMMIT_CHUNKS, IngestReport, ingest
 from corag.progress import Advance
 from corag.quarantine import write_quarantine
 from corag.spool import Spool
@@ -18,27 +19,35 @@ QUARANTINE = "corpus"
 
 
 def ingest_corpus(
-    parts: Components, paths: Sequence[str] = (), prune: bool = False, advance: Advance = lambda done: None
+    parts: Components,
+    paths: Sequence[str] = (),
+    prune: bool = False,
+    advance: Advance = lambda done: None,
+    embedder: CachedEmbedder | None = None,
 ) -> IngestReport:
     """Bring the store up to `paths`, or to the configured corpus; what was rejected goes to the quarantine.
+
+    `embedder` is another way to run the configured embedder, such as on a cluster.
 
     Raises:
         InputError: a path cannot be read, two documents share an id, or there is no document at all.
         StoreError: another ingest is at work, or the store fails or holds another embedder's vectors.
     """
     sources = list(paths) or list(parts.config.corpus.paths)
-    store = ChunkStore.create(parts.store_uri, parts.config.store, parts.embedder)
+    embedder = embedder or parts.embedder
+    store = ChunkStore.create(parts.store_uri, parts.config.store, embedder)
     spool = Spool(parts.workspace.root)
     try:
         report = ingest(
             lambda stored, contents: _survey(parts, sources, stored, contents, spool),
             parts.tokenizer,
             parts.config.chunking,
-            parts.embedder,
+            embedder,
             store,
             lock=parts.workspace.locks / "ingest.lock",
             prepend_title=parts.config.embedder.prepend_title,
             prune=prune,
+            commit_chunks=max(COMMIT_CHUNKS, embedder.texts_per_commit),
             advance=advance,
         )
     finally:

@@ -3,13 +3,13 @@
 from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
 
-from corag.components import Components
 from corag.corpus import ingest_corpus
 from corag.errors import IncompleteError
 from corag.ingest import IngestReport
 from corag.progress import progress
+from flows.embedding import embedder_on_runner
 from flows.questions import rejected_note
-from flows.runtime import open_components
+from flows.runtime import open_components, open_config
 
 
 @flow(name="ingest", validate_parameters=True)
@@ -21,19 +21,23 @@ def ingest_flow(
     Raises:
         IncompleteError: some records or documents were rejected; the others are stored.
     """
-    parts = open_components(config_file, overrides, "ingest")
-    report = store_corpus(parts, paths or [], prune)
+    report = store_corpus(config_file, overrides, paths or [], prune)
     summary = summarise(report)
     if report.rejected:
-        raise IncompleteError(f"{summary}; {rejected_note(report.rejected, parts.workspace)}")
+        _, workspace = open_config(config_file, overrides, "ingest")
+        raise IncompleteError(f"{summary}; {rejected_note(report.rejected, workspace)}")
     return summary
 
 
 @task(cache_policy=NO_CACHE, persist_result=False)
-def store_corpus(parts: Components, paths: list[str], prune: bool) -> IngestReport:
-    """Read what has changed, chunk, embed and store what is new, and quarantine what was rejected."""
-    with progress("ingest (documents)") as advance:
-        return ingest_corpus(parts, paths, prune, advance)
+def store_corpus(config_file: str | None, overrides: list[str], paths: list[str], prune: bool) -> IngestReport:
+    """Read what has changed, chunk, embed and store what is new, and quarantine what was rejected.
+
+    It takes what can travel: the pieces that it sends to a cluster carry the parameters of their parent task.
+    """
+    parts = open_components(config_file, overrides, "ingest")
+    with embedder_on_runner(parts) as embedder, progress("ingest (documents)") as advance:
+        return ingest_corpus(parts, paths, prune, advance, embedder)
 
 
 def summarise(report: IngestReport) -> str:
