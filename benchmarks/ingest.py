@@ -21,11 +21,10 @@ from corag.chunking import chunk_document
 from corag.embedders import CachedEmbedder
 from corag.embedders.minilm import MiniLM
 from corag.generators.convert import converted_smollm2
-from corag.ingest import ingest
+from corag.ingest import StorePlace, ingest
 from corag.memo import Memo
 from corag.readers import Reading, read_documents
 from corag.settings import SAMPLE, ChunkingSettings, StoreSettings
-from corag.store import ChunkStore
 from corag.survey import survey_documents
 from corag.tokens import Tokenizer, load_tokenizer
 from corag.workspace import Workspace
@@ -77,13 +76,12 @@ def pipeline_overhead(source: str, tokenizer: Tokenizer, texts: int) -> tuple[fl
         with tempfile.TemporaryDirectory() as folder:
             started = time.perf_counter()
             cached = CachedEmbedder(embedder, Memo(Path(folder) / "memo.sqlite"))
-            store = ChunkStore.create(str(Path(folder) / "lancedb"), StoreSettings(), cached)
             ingest(
                 lambda stored, contents: survey_documents(reading, stored, contents),
                 tokenizer,
                 chunking,
                 cached,
-                store,
+                StorePlace(str(Path(folder) / "lancedb"), StoreSettings()),
                 lock=Path(folder) / "lock",
             )
             whole.append(time.perf_counter() - started)

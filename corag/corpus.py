@@ -7,11 +7,10 @@ from corag.content_hash import ContentHash
 from corag.embedders import CachedEmbedder
 from corag.errors import InputError
 from corag.file_register import FileRegister
-from corag.ingest import COMMIT_CHUNKS, IngestReport, ingest
+from corag.ingest import COMMIT_CHUNKS, IngestReport, StorePlace, ingest
 from corag.progress import Advance
 from corag.quarantine import write_quarantine
 from corag.spool import Spool
-from corag.store import ChunkStore
 from corag.survey import Survey, all_kinds, survey_files
 
 QUARANTINE = "corpus"
@@ -35,7 +34,6 @@ def ingest_corpus(
     """
     sources = list(paths) or list(parts.config.corpus.paths)
     embedder = embedder or parts.embedder
-    store = ChunkStore.create(parts.store_uri, parts.config.store, embedder)
     spool = Spool(parts.workspace.root)
     try:
         report = ingest(
@@ -43,7 +41,7 @@ def ingest_corpus(
             parts.tokenizer,
             parts.config.chunking,
             embedder,
-            store,
+            StorePlace(parts.store_uri, parts.config.store),
             lock=parts.workspace.locks / "ingest.lock",
             prepend_title=parts.config.embedder.prepend_title,
             prune=prune,

@@ -12,7 +12,7 @@ from corag.errors import ConfigError, InputError
 from corag.ingest_writer import DocumentWriter, chunked_batches
 from corag.progress import Advance
 from corag.quarantine import Rejected
-from corag.settings import ChunkingSettings
+from corag.settings import ChunkingSettings, StoreSettings
 from corag.store import ChunkStore
 from corag.survey import Survey
 from corag.tokens import Tokenizer
@@ -28,6 +28,23 @@ _LENGTH_LEEWAY = 2
 
 Look = Callable[[Mapping[str, str], ContentHash], Survey]
 """Looks through the corpus, given the content hash of every stored document and how such a hash is made."""
+
+
+@dataclass(frozen=True, slots=True)
+class StorePlace:
+    """Where the store is, or will be: a table is made only when there is something to put into it."""
+
+    uri: str
+    settings: StoreSettings
+
+    def documents(self, embedder: CachedEmbedder) -> dict[str, str]:
+        """The content hash of every stored document, by id; none before there is a table."""
+        found = ChunkStore.find(self.uri, self.settings, embedder)
+        return {} if found is None else found.documents()
+
+    def store(self, embedder: CachedEmbedder) -> ChunkStore:
+        """The store, made if need be."""
+        return ChunkStore.create(self.uri, self.settings, embedder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +75,7 @@ def ingest(
     tokenizer: Tokenizer,
     chunking: ChunkingSettings,
     embedder: CachedEmbedder,
-    store: ChunkStore,
+    place: StorePlace,
     *,
     lock: Path,
     lock_wait_seconds: float = 600.0,
@@ -67,7 +84,7 @@ def ingest(
     commit_chunks: int = COMMIT_CHUNKS,
     advance: Advance = lambda done: None,
 ) -> IngestReport:
-    """Bring `store` up to the corpus that `look` surveys: only what is new is chunked and embedded.
+    """Bring the store up to the corpus that `look` surveys: only what is new is chunked and embedded.
 
     Each document is stored whole. One whose text cannot be embedded is rejected by name, and the others are stored.
     `prune` removes documents that are gone from the corpus, but none that may stand where something could not be
@@ -82,10 +99,11 @@ def ingest(
     check_chunk_length(chunking, embedder)
     started, cut, embedded = time.monotonic(), embedder.truncated, embedder.embedded
     with writer_lock(lock, lock_wait_seconds):
-        stored = store.documents()
+        stored = place.documents(embedder)
         survey = look(stored, content_hash(tokenizer, chunking, embedder, prepend_title))
         if prune and not survey.contents:
             raise InputError("the corpus holds no document: pruning would empty the store; check corpus.paths")
+        store = place.store(embedder)
         writer = DocumentWriter(embedder, store, survey.contents, stored, prepend_title)
         for batch in chunked_batches(survey.documents, tokenizer, chunking, commit_chunks):
             writer.write(batch)

@@ -14,7 +14,7 @@ import pytest
 from corag.embedders import CachedEmbedder
 from corag.embedders.minilm import MiniLM
 from corag.errors import ConfigError, InputError, StoreError
-from corag.ingest import IngestReport, Look, ingest
+from corag.ingest import IngestReport, Look, StorePlace, ingest
 from corag.memo import Memo
 from corag.readers import Reading
 from corag.retrieval import retrieve
@@ -92,8 +92,8 @@ def run(
 ) -> IngestReport:
     """One ingest of `documents` into `folder`."""
     cached = CachedEmbedder(embedder or Hashing(), Memo(folder / "memo.sqlite"))
-    store = ChunkStore.create(str(folder / "lancedb"), StoreSettings(), cached)
-    return ingest(given(documents), Words(), chunking, cached, store, lock=folder / "lock", **options)  # type: ignore[arg-type]
+    place = StorePlace(str(folder / "lancedb"), StoreSettings())
+    return ingest(given(documents), Words(), chunking, cached, place, lock=folder / "lock", **options)  # type: ignore[arg-type]
 
 
 def reader(folder: Path) -> ChunkStore:
@@ -294,9 +294,16 @@ def test_a_fact_deep_in_a_document_is_found(tmp_path: Path) -> None:
     filler = " ".join(f"Paragraph {index} says nothing of note about ordinary days." for index in range(170))
     text = f"{filler} The secret code is QX-77."
     embedder = CachedEmbedder(MiniLM(None, 256, 32), Memo(None))
-    store = ChunkStore.create(str(tmp_path), StoreSettings(), embedder)
     chunking = ChunkingSettings(chunk_tokens=40)
-    report = ingest(given([document("deep", text)]), Words(), chunking, embedder, store, lock=tmp_path / "lock")
+    report = ingest(
+        given([document("deep", text)]),
+        Words(),
+        chunking,
+        embedder,
+        StorePlace(str(tmp_path), StoreSettings()),
+        lock=tmp_path / "lock",
+    )
     assert report.truncated == 0
+    store = ChunkStore.open(str(tmp_path), StoreSettings(), embedder)
     (found,) = retrieve(store, embedder, [Question("q", "What is the secret code?")], RetrievalSettings(top_k=3))
     assert "QX-77" in found.candidates[0].chunk.text
