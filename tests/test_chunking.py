@@ -91,7 +91,7 @@ def test_a_grapheme_is_not_torn():
 
 
 def test_a_character_beyond_the_limit_is_kept_alone(caplog):
-    """It is emitted with a warning rather than lost."""
+    """ING-04: it is emitted with a warning rather than lost."""
     with caplog.at_level(logging.WARNING):
         (chunk,) = chunks_of("🚀", 1)
     assert chunk.text == "🚀"

@@ -127,7 +127,7 @@ def test_a_second_ingest_does_nothing(tmp_path: Path) -> None:
 
 
 def test_a_changed_document_embeds_only_what_changed(tmp_path: Path) -> None:
-    """A new last sentence embeds one chunk; a new title or field embeds none, but is stored."""
+    """STO-02: a new last sentence embeds one chunk; a new title or field embeds none, but is stored."""
     run(tmp_path, DOCUMENTS)
     embedder = Hashing()
     longer = dataclasses.replace(DOCUMENTS[0], text=DOCUMENTS[0].text + " " + sentences(1, 99))
@@ -166,7 +166,7 @@ def test_equal_texts_are_embedded_once_and_stored_twice(tmp_path: Path) -> None:
 
 
 def test_a_bad_document_is_named_and_the_others_are_stored(tmp_path: Path) -> None:
-    """A document with a part that has no vector is rejected whole; its neighbours and its former version stay."""
+    """STO-05: a document with a part that has no vector is rejected whole; its neighbours and former version stay."""
     bad = document("bad one", sentences(2) + " poison " + sentences(1, 5))
     report = run(tmp_path, [DOCUMENTS[0], bad, DOCUMENTS[1]])
     assert [(one.source, "vector" in one.reason) for one in report.rejected] == [("bad one", True)]
@@ -208,7 +208,7 @@ def test_another_embedder_is_refused(tmp_path: Path) -> None:
 
 
 def test_chunks_beyond_the_embedder(tmp_path: Path) -> None:
-    """Chunks far longer than the embedder reads are refused at the start; a little longer ones are counted."""
+    """ING-10: chunks far longer than the embedder reads are refused at the start; a little longer ones are counted."""
     with pytest.raises(ConfigError, match=r"chunk_tokens \(2000\).*64 tokens"):
         run(tmp_path, DOCUMENTS, chunking=ChunkingSettings(chunk_tokens=2000))
     report = run(tmp_path, [document("long", "word " * 120)], chunking=ChunkingSettings(chunk_tokens=128))
@@ -216,7 +216,7 @@ def test_chunks_beyond_the_embedder(tmp_path: Path) -> None:
 
 
 def test_writes_are_batched(tmp_path: Path) -> None:
-    """Versions follow the batches, not the documents; small later ingests add little, idle ones nothing."""
+    """STO-06: versions follow the batches, not the documents; small later ingests add little, idle ones nothing."""
     many = [document(f"d{index:04d}", f"Short text number {index}.") for index in range(5000)]
     first = run(tmp_path, many)
     assert first.added == 5000
@@ -252,6 +252,7 @@ def processes() -> multiprocessing.context.ForkServerContext:
     return context
 
 
+@pytest.mark.slow
 def test_a_killed_ingest_goes_on(tmp_path: Path) -> None:
     """After SIGKILL no document is half there, the lock is free, and the next ingest does the rest only."""
     victim = processes().Process(target=slow_ingest, args=(tmp_path,))
@@ -276,6 +277,7 @@ def reader_or_empty(folder: Path) -> dict[str, str]:
         return {}
 
 
+@pytest.mark.slow
 def test_eight_processes_leave_each_chunk_once(tmp_path: Path) -> None:
     """Eight ingests of the same documents at once all succeed, and every chunk is there once."""
     workers = [processes().Process(target=run, args=(tmp_path, many_documents())) for _ in range(8)]
@@ -290,7 +292,7 @@ def test_eight_processes_leave_each_chunk_once(tmp_path: Path) -> None:
 
 
 def test_a_fact_deep_in_a_document_is_found(tmp_path: Path) -> None:
-    """With chunks that the embedder reads whole, a fact at word 1500 of a document is the first candidate."""
+    """ING-10: with chunks that the embedder reads whole, a fact at word 1500 of a document is the first candidate."""
     filler = " ".join(f"Paragraph {index} says nothing of note about ordinary days." for index in range(170))
     text = f"{filler} The secret code is QX-77."
     embedder = CachedEmbedder(MiniLM(None, 256, 32), Memo(None))

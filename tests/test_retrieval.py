@@ -55,7 +55,7 @@ def write(store: ChunkStore, embedder: MiniLM, chunks: list[Chunk]) -> None:
 
 @pytest.mark.parametrize("mode", ["vector", "full-text", "hybrid"])
 def test_each_question_gets_its_own_topic(store: ChunkStore, embedder: MiniLM, mode: str) -> None:
-    """Questions on disjoint topics find their topics, and a batch gives what single questions give."""
+    """RER-10: questions on disjoint topics find their topics, and a batch gives what single questions give."""
     settings = RetrievalSettings(top_k=3, mode=mode)  # type: ignore[arg-type]
     batch = retrieve(store, embedder, QUESTIONS, settings)
     assert [one.qid for one in batch] == ["q1", "q2", "q3"]
@@ -70,7 +70,7 @@ def test_each_question_gets_its_own_topic(store: ChunkStore, embedder: MiniLM, m
 
 
 def test_more_than_there_is(store: ChunkStore, embedder: MiniLM) -> None:
-    """Asking for 50 of 7 chunks gives all 7; asking nothing gives nothing."""
+    """RER-05: asking for 50 of 7 chunks gives all 7; asking nothing gives nothing."""
     (found,) = retrieve(store, embedder, QUESTIONS[:1], RetrievalSettings(top_k=50))
     assert {one.chunk.doc_id for one in found.candidates} == set(TOPICS)
     assert retrieve(store, embedder, [], RetrievalSettings()) == []
@@ -131,7 +131,7 @@ class Poisoned:
 
 
 def test_a_question_without_a_vector_fails_alone(store: ChunkStore, embedder: MiniLM) -> None:
-    """A NaN or zero question vector is an error of that question, not an empty result, and touches no other."""
+    """STO-05: a NaN or zero question vector is an error of that question, not an empty result, and touches no other."""
     questions = [Question("p", "poison"), QUESTIONS[0], Question("z", "zero")]
     found = retrieve(store, Poisoned(embedder), questions, RetrievalSettings(top_k=2))
     assert [one.qid for one in found] == ["p", "q1", "z"]
