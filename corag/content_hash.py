@@ -22,7 +22,8 @@ class ContentHash:
 
     def __call__(self, document: Document) -> str:
         """The document's hash."""
-        return _digest([document.text, document.title, sorted(document.metadata.items()), list(self.settings)])
+        parts = [document.text, document.title, sorted(document.metadata.items()), list(self.settings)]
+        return _digest([*parts, *([document.headings] if document.headings else [])])
 
     @property
     def mark(self) -> str:

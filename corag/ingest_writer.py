@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from corag.chunking import chunk_document
+from corag.chunking import HEADING, chunk_document
 from corag.embedders import CachedEmbedder, valid_rows
 from corag.quarantine import Rejected
 from corag.settings import ChunkingSettings
@@ -43,8 +43,9 @@ def chunked_batches(
 
 
 def embedded_text(chunk: Chunk, prepend_title: bool) -> str:
-    """What the embedder reads of a chunk: its text, below its title where that is wanted."""
-    return f"{chunk.title}\n{chunk.text}" if prepend_title and chunk.title else chunk.text
+    """What the embedder reads of a chunk: its text, below its title and heading where that is wanted."""
+    above = [chunk.title, chunk.metadata.get(HEADING, "")] if prepend_title else []
+    return "\n".join([*(one for one in above if one), chunk.text])
 
 
 @dataclass

@@ -33,7 +33,9 @@ class Spool:
     def __iter__(self) -> Iterator[Document]:
         self._file.seek(0)
         for line in self._file:
-            yield Document(**json.loads(line))
+            held = json.loads(line)
+            headings = tuple((place, words) for place, words in held.pop("headings"))
+            yield Document(**held, headings=headings)
 
     def close(self) -> None:
         """Let the documents go."""

@@ -195,6 +195,10 @@ def test_other_chunking_or_titles_ingest_again(tmp_path: Path) -> None:
     run(tmp_path, titled, embedder, prepend_title=True)
     assert all(text.startswith("Title\n") for text in embedder.asked)
     assert not any(one.text.startswith("Title") for one in reader(tmp_path).all_chunks())
+    under = [dataclasses.replace(one, title="Title", headings=((0, "Part"),)) for one in DOCUMENTS]
+    run(tmp_path, under, embedder := Hashing(), prepend_title=True)
+    assert all(text.startswith("Title\nPart\nSentence") for text in embedder.asked)
+    assert {one.metadata["heading"] for one in reader(tmp_path).all_chunks()} == {"Part"}
 
 
 def test_another_embedder_is_refused(tmp_path: Path) -> None:

@@ -264,7 +264,9 @@ def test_documents_at_hand_are_surveyed_alike(tmp_path: Path) -> None:
 def test_a_spool_gives_back_what_it_got(tmp_path: Path) -> None:
     """Texts of any kind and size come back as they were, as often as asked for, and leave no file behind."""
     texts = ["a\u2028b\r\n", "lone \ud83d", "\x00", "夜🚀", "x" * (70 << 20)]
-    documents = [Document(f"d{index}", "t\n", text, {"k": text[:9]}) for index, text in enumerate(texts)]
+    documents = [
+        Document(f"d{index}", "t\n", text, {"k": text[:9]}, ((index, "h"),)) for index, text in enumerate(texts)
+    ]
     spool = Spool(tmp_path)
     for document in documents:
         spool.add(document)
