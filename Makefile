@@ -31,7 +31,8 @@ test: $(READY) ## run the test suite
 	@$(BIN)/python -m pytest --ignore=tests/test_pipeline.py --ignore=tests/test_ingest_command.py
 	@$(BIN)/python -m pytest tests/test_pipeline.py tests/test_ingest_command.py
 
-test-slow: $(READY) ## run the slow tests, which `make test` leaves out
+test-slow: $(READY) ## run the slow tests, which `make test` leaves out; they need Dask and Ray
+	@$(BIN)/python -m pip install --quiet --quiet --editable '.[embedded,dev,dask,ray]'
 	@$(BIN)/python -m pytest -m slow
 
 lint: $(READY) ## check style, formatting and types

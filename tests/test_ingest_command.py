@@ -2,9 +2,12 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -131,16 +134,21 @@ def write_documents(folder: Path, count: int) -> None:
         (folder / f"{number:05d}.txt").write_text("\n".join(lines))
 
 
-def ingest_process(config: Path, home: Path) -> subprocess.Popen:
-    """A real `corag ingest`."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "flows.cli", "ingest", "-c", str(config)],
-        cwd=REPO,
-        env={**os.environ, "HOME": str(home), "PREFECT_API_URL": "", "PREFECT_HOME": str(home / "prefect")},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+@contextmanager
+def ingest_process(config: Path, home: Path) -> Iterator[subprocess.Popen]:
+    """A real `corag ingest`, which writes to home/out; whatever it has started ends with the context."""
+    environment = {**os.environ, "HOME": str(home), "PREFECT_HOME": str(home / "prefect")}
+    environment.pop("PREFECT_API_URL", None)
+    command = [sys.executable, "-m", "flows.cli", "ingest", "-c", str(config)]
+    with (home / "out").open("w") as out:
+        # A group of its own: the Prefect server that it starts outlives a killed command.
+        process = subprocess.Popen(command, cwd=REPO, env=environment, stdout=out, stderr=out, start_new_session=True)
+        try:
+            yield process
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
 def whole_documents(where: Path) -> int:
@@ -166,19 +174,20 @@ def test_a_killed_command_resumes(project: Project, tmp_path: Path) -> None:
     project.config.write_text(project.config.read_text() + "embedder: {kind: static}\n")
     project.config.write_text(project.config.read_text().replace("- docs", f"- {docs}"))
     store = project.root / "ws" / "lancedb"
-    victim = ingest_process(project.config, tmp_path)
-    seen = 0
-    while not seen:
-        assert victim.poll() is None, victim.communicate()
-        time.sleep(0.02)
-        seen = whole_documents(store)
-    victim.kill()
-    victim.communicate()
+    with ingest_process(project.config, tmp_path) as victim:
+        seen = 0
+        while not seen:
+            assert victim.poll() is None, (tmp_path / "out").read_text()
+            time.sleep(0.02)
+            seen = whole_documents(store)
+        victim.kill()
+        victim.wait()
     left = whole_documents(store)
     assert seen <= left < count
-    done = ingest_process(project.config, tmp_path)
-    out, err = done.communicate(timeout=300)
-    assert done.returncode == 0, err
+    with ingest_process(project.config, tmp_path) as again:
+        again.wait(300)
+    out = (tmp_path / "out").read_text()
+    assert again.returncode == 0, out
     assert f"{count - left} added, 0 changed, {left} unchanged" in out
     assert int(out.split(" texts embedded")[0].split()[-1]) <= 4 * (count - left)
     assert whole_documents(store) == count

@@ -20,6 +20,7 @@ CLUSTERS = [
 
 def run(task, pieces, settings):
     """The results of the pieces, in a flow."""
+    needs(settings.kind)
 
     @flow
     def spread():
@@ -71,6 +72,12 @@ def test_a_missing_package_is_named(monkeypatch):
             task_runner(RunnerSettings(kind=kind))
 
 
+def needs(kind):
+    """Skip where the extra of that runner is not installed."""
+    if kind != "threads":
+        pytest.importorskip(f"prefect_{kind}")
+
+
 def stored(project: Project) -> dict[str, tuple[str, list[float]]]:
     """Text and vector of every chunk."""
     import lancedb
@@ -80,11 +87,13 @@ def stored(project: Project) -> dict[str, tuple[str, list[float]]]:
     return {row["chunk_id"]: (row["text"], list(row["vector"])) for row in rows}
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("prefect_server")
-@pytest.mark.parametrize("kind", ["threads", "dask", "ray"])
+@pytest.mark.parametrize(
+    "kind", ["threads", pytest.param("dask", marks=pytest.mark.slow), pytest.param("ray", marks=pytest.mark.slow)]
+)
 def test_an_ingest_gives_the_same_on_every_runner(project, kind):
     """Every chunk has the text and, with the static embedder, the very vector that plain embedding gives it."""
+    needs(kind)
     plain = ["--set", "embedder.kind=static"]
     assert project.run("ingest", *plain).exit_code == 0
     wanted = stored(project)
