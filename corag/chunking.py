@@ -1,7 +1,7 @@
 """Cuts a document into chunks of at most so many tokens, at the best boundary that fits."""
 
 import logging
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING
@@ -29,6 +29,9 @@ BOUNDARIES = (
 
 WORD, GRAPHEME = 2, 3
 
+HEADING = "heading"
+"""The metadata field of a chunk's heading."""
+
 LONGEST_GRAPHEME = 64
 """Code points: a base with more marks than this is no character that anyone reads."""
 
@@ -38,7 +41,8 @@ def chunk_document(document: Document, tokenizer: Tokenizer, settings: ChunkingS
 
     Without overlap the chunks cover the text but for stretches of white space alone; white space between two chunks
     belongs to the first. A grapheme that alone exceeds the limit is split between its code points; a code point that
-    alone does is kept, with a warning. The chunk id is the document's id and the chunk's position.
+    alone does is kept, with a warning. The chunk id is the document's id and the chunk's position. The heading under
+    which a chunk begins is its metadata `heading`, unless the document has such a field of its own.
     """
     text = document.text
     starts = [start for start, _ in tokenizer.offsets(text)]
@@ -66,6 +70,10 @@ def chunk_document(document: Document, tokenizer: Tokenizer, settings: ChunkingS
 
 
 def _chunk(document: Document, position: int, start: int, end: int, tokens: int) -> Chunk:
+    # A heading may stand right behind the white space that a chunk begins with.
+    begins = start + len(document.text[start:end]) - len(document.text[start:end].lstrip())
+    above = bisect_right(document.headings, begins, key=lambda heading: heading[0])
+    heading = {HEADING: document.headings[above - 1][1]} if above else {}
     return Chunk(
         chunk_id=f"{document.doc_id}#{position:04d}",
         doc_id=document.doc_id,
@@ -75,7 +83,7 @@ def _chunk(document: Document, position: int, start: int, end: int, tokens: int)
         text=document.text[start:end],
         tokens=tokens,
         title=document.title,
-        metadata=document.metadata,
+        metadata={**heading, **document.metadata},
     )
 
 

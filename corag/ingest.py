@@ -2,20 +2,20 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
-from corag.chunking import chunk_document
-from corag.content_hash import content_hashes
-from corag.embedders import CachedEmbedder, valid_rows
+from corag.content_hash import ContentHash, content_hash
+from corag.embedders import CachedEmbedder
 from corag.errors import ConfigError, InputError
+from corag.ingest_writer import DocumentWriter, chunked_batches
+from corag.progress import Advance
 from corag.quarantine import Rejected
-from corag.readers import Reading
-from corag.settings import ChunkingSettings
+from corag.settings import ChunkingSettings, StoreSettings
 from corag.store import ChunkStore
+from corag.survey import Survey
 from corag.tokens import Tokenizer
-from corag.values import Chunk, Document
 from corag.writer_lock import writer_lock
 
 logger = logging.getLogger(__name__)
@@ -26,13 +26,34 @@ COMMIT_CHUNKS = 2048
 # A chunk counts tokens of the generator, the embedder its own; the two rarely differ by more than this.
 _LENGTH_LEEWAY = 2
 
+Look = Callable[[Mapping[str, str], ContentHash], Survey]
+"""Looks through the corpus, given the content hash of every stored document and how such a hash is made."""
+
+
+@dataclass(frozen=True, slots=True)
+class StorePlace:
+    """Where the store is, or will be: a table is made only when there is something to put into it."""
+
+    uri: str
+    settings: StoreSettings
+
+    def documents(self, embedder: CachedEmbedder) -> dict[str, str]:
+        """The content hash of every stored document, by id; none before there is a table."""
+        found = ChunkStore.find(self.uri, self.settings, embedder)
+        return {} if found is None else found.documents()
+
+    def store(self, embedder: CachedEmbedder) -> ChunkStore:
+        """The store, made if need be."""
+        return ChunkStore.create(self.uri, self.settings, embedder)
+
 
 @dataclass(frozen=True, slots=True)
 class IngestReport:
     """What one ingest did. `documents` and `chunks` are in the store now; the other counts are of documents.
 
-    `truncated` counts freshly embedded texts that were longer than the embedder reads; `embedded_texts` those that
-    the cache did not hold; `version` is the table's.
+    `kept` counts documents that pruning left alone because what they stood in could not be read; `truncated` freshly
+    embedded texts that were longer than the embedder reads; `embedded_texts` those that the cache did not hold;
+    `version` is the table's.
     """
 
     documents: int
@@ -41,6 +62,7 @@ class IngestReport:
     changed: int
     unchanged: int
     removed: int
+    kept: int
     rejected: tuple[Rejected, ...]
     truncated: int
     embedded_texts: int
@@ -49,55 +71,58 @@ class IngestReport:
 
 
 def ingest(
-    reading: Reading,
+    look: Look,
     tokenizer: Tokenizer,
     chunking: ChunkingSettings,
     embedder: CachedEmbedder,
-    store: ChunkStore,
+    place: StorePlace,
     *,
     lock: Path,
     lock_wait_seconds: float = 600.0,
     prepend_title: bool = False,
     prune: bool = False,
     commit_chunks: int = COMMIT_CHUNKS,
-    progress: Callable[[int], None] = lambda done: None,
+    advance: Advance = lambda done: None,
 ) -> IngestReport:
-    """Bring `store` up to `reading`: only new and changed documents are chunked and embedded, each stored whole.
+    """Bring the store up to the corpus that `look` surveys: only what is new is chunked and embedded.
 
-    A document whose text cannot be embedded is rejected by name, and the others are stored. `prune` removes documents
-    that the reading lacks. `progress` gets the number of documents just finished. A killed ingest goes on where it
-    stopped; `lock` is a file that one ingest holds at a time.
+    Each document is stored whole. One whose text cannot be embedded is rejected by name, and the others are stored.
+    `prune` removes documents that are gone from the corpus, but none that may stand where something could not be
+    read. `advance` gets the number of documents just stored. A killed ingest goes on where it stopped; `lock` is a
+    file that one ingest holds at a time.
 
     Raises:
         ConfigError: the chunks are far longer than the embedder reads.
-        InputError: two documents share an id, or there are none and `prune` would empty the store.
+        InputError: the corpus cannot be read, or holds nothing and `prune` would empty the store.
         StoreError: another ingest holds the lock for longer than `lock_wait_seconds`, or the store fails.
     """
     check_chunk_length(chunking, embedder)
-    _check_documents(reading.documents, prune)
     started, cut, embedded = time.monotonic(), embedder.truncated, embedder.embedded
     with writer_lock(lock, lock_wait_seconds):
-        stored = store.documents()
-        hashes = content_hashes(reading.documents, tokenizer, chunking, embedder, prepend_title)
-        work = [document for document in reading.documents if stored.get(document.doc_id) != hashes[document.doc_id]]
-        progress(len(reading.documents) - len(work))
-        writer = _Writer(embedder, store, hashes, stored, prepend_title)
-        for batch in _batches(work, tokenizer, chunking, commit_chunks):
+        stored = place.documents(embedder)
+        survey = look(stored, content_hash(tokenizer, chunking, embedder, prepend_title))
+        if prune and not survey.contents:
+            raise InputError("the corpus holds no document: pruning would empty the store; check corpus.paths")
+        store = place.store(embedder)
+        writer = DocumentWriter(embedder, store, survey.contents, stored, prepend_title)
+        for batch in chunked_batches(survey.documents, tokenizer, chunking, commit_chunks):
             writer.write(batch)
-            progress(len(batch))
-        gone = sorted(set(stored) - set(hashes)) if prune else []
+            advance(len(batch))
+        absent = set(stored) - set(survey.contents) if prune else set()
+        gone = sorted(absent - set(survey.unreadable))
         store.delete_documents(gone)
         store.maintain()
         if writer.added or writer.changed:
             store.check_unique()
         return IngestReport(
-            documents=len(store.documents()),
+            documents=len(stored) + writer.added - len(gone),
             chunks=store.count,
             added=writer.added,
             changed=writer.changed,
-            unchanged=len(reading.documents) - len(work),
+            unchanged=len(survey.contents) - len(survey.documents),
             removed=len(gone),
-            rejected=(*reading.rejected, *writer.rejected),
+            kept=len(absent) - len(gone),
+            rejected=(*survey.rejected, *writer.rejected),
             truncated=_warn_of_cuts(embedder.truncated - cut, embedder),
             embedded_texts=embedder.embedded - embedded,
             version=store.version,
@@ -119,16 +144,6 @@ def check_chunk_length(chunking: ChunkingSettings, embedder: CachedEmbedder) -> 
         )
 
 
-def _check_documents(documents: Sequence[Document], prune: bool) -> None:
-    seen: set[str] = set()
-    for document in documents:
-        if document.doc_id in seen:
-            raise InputError(f"document id {document.doc_id!r} stands twice in the corpus; give each document its own")
-        seen.add(document.doc_id)
-    if prune and not documents:
-        raise InputError("the corpus holds no document: pruning would empty the store; check corpus.paths")
-
-
 def _warn_of_cuts(truncated: int, embedder: CachedEmbedder) -> int:
     if truncated:
         logger.warning(
@@ -139,54 +154,3 @@ def _warn_of_cuts(truncated: int, embedder: CachedEmbedder) -> int:
             embedder.name,
         )
     return truncated
-
-
-def _batches(
-    documents: Sequence[Document], tokenizer: Tokenizer, chunking: ChunkingSettings, commit_chunks: int
-) -> Iterator[list[tuple[Document, list[Chunk]]]]:
-    """Whole documents with their chunks, at least `commit_chunks` chunks at a time."""
-    batch: list[tuple[Document, list[Chunk]]] = []
-    size = 0
-    for document in documents:
-        chunks = chunk_document(document, tokenizer, chunking)
-        batch.append((document, chunks))
-        size += len(chunks)
-        if size >= commit_chunks:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
-
-
-@dataclass
-class _Writer:
-    """Embeds and stores batches of whole documents, and counts what became of them."""
-
-    embedder: CachedEmbedder
-    store: ChunkStore
-    hashes: Mapping[str, str]
-    stored: Mapping[str, str]
-    prepend_title: bool
-    added: int = 0
-    changed: int = 0
-    rejected: list[Rejected] = field(default_factory=list)
-
-    def write(self, batch: Sequence[tuple[Document, list[Chunk]]]) -> None:
-        """Store one batch in one version; a document without usable vectors is rejected whole, the others stay."""
-        chunks = [chunk for _, own in batch for chunk in own]
-        vectors = self.embedder.embed([self._embedded_text(chunk) for chunk in chunks])
-        usable = valid_rows(vectors)
-        bad = {chunk.doc_id for chunk, good in zip(chunks, usable, strict=True) if not good}
-        kept = [index for index, chunk in enumerate(chunks) if chunk.doc_id not in bad]
-        self.store.replace_documents([chunks[index] for index in kept], self.hashes, vectors[kept])
-        for document, own in batch:
-            if document.doc_id in bad or not own:
-                reason = "the embedder gives no usable vector for a part of it" if own else "holds no text"
-                self.rejected.append(Rejected(document.doc_id, None, reason, ""))
-            elif document.doc_id in self.stored:
-                self.changed += 1
-            else:
-                self.added += 1
-
-    def _embedded_text(self, chunk: Chunk) -> str:
-        return f"{chunk.title}\n{chunk.text}" if self.prepend_title and chunk.title else chunk.text

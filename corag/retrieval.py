@@ -1,15 +1,20 @@
 """From questions to candidates: embed, search the store, drop chunks whose text is already there."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from corag.embedders.base import Embedder, Vectors, valid_rows
+from corag.errors import InputError
+from corag.records import text_field
 from corag.settings import RetrievalSettings
 from corag.store import ChunkStore
 from corag.values import Candidate, Question
+from corag.words import words
 
-FILTER_FIELD = "filter."
-"""A question's own field `filter.source` restricts its candidates to chunks with that `source`."""
+FILTER_FIELD = "filter"
+"""A question's own field `filter.source`, or `source` in its field `filter` (a JSON object), restricts its candidates
+to chunks with that `source`."""
 
 _SPARE_FACTOR = 2
 
@@ -32,8 +37,8 @@ def retrieve(
 ) -> list[Retrieval]:
     """One retrieval a question, in the order of `questions`; a batch gives what single questions give.
 
-    Each has `settings.top_k` candidates of distinct text (fewer where the store holds fewer): of equal texts the best
-    one stays, the lower chunk id on ties. A question without a usable vector fails alone.
+    Each has `settings.top_k` candidates of distinct words (fewer where the store holds fewer): of equal texts the best
+    one stays, the lower chunk id on ties. A question without a usable vector or filter fails alone.
 
     Raises:
         StoreError: the store cannot be searched.
@@ -42,10 +47,17 @@ def retrieve(
         return []
     vectors = embedder.embed([question.question for question in questions])
     usable = valid_rows(vectors)
+    errors: dict[int, str] = {}
     groups: dict[tuple[tuple[str, str], ...], list[int]] = {}
     for index, question in enumerate(questions):
-        if usable[index]:
+        if not usable[index]:
+            errors[index] = "the embedder gave no usable vector for the question"
+            continue
+        try:
             wanted = wanted_metadata(question, settings.filter)
+        except InputError as error:
+            errors[index] = str(error)
+        else:
             groups.setdefault(tuple(sorted(wanted.items())), []).append(index)
     found: dict[int, list[Candidate]] = {}
     for wanted_pairs, members in sorted(groups.items()):
@@ -55,26 +67,41 @@ def retrieve(
     return [
         Retrieval(question.qid, tuple(found[index]), vectors[index])
         if index in found
-        else Retrieval(question.qid, (), None, "the embedder gave no usable vector for the question")
+        else Retrieval(question.qid, (), None, errors[index])
         for index, question in enumerate(questions)
     ]
 
 
 def wanted_metadata(question: Question, configured: Mapping[str, str]) -> dict[str, str]:
-    """The metadata that the question's candidates must have: the configured filter, then the question's own."""
-    own = {
-        field.removeprefix(FILTER_FIELD): value
-        for field, value in question.metadata.items()
-        if field.startswith(FILTER_FIELD)
-    }
-    return {**configured, **own}
+    """The metadata that the question's candidates must have: the configured filter, then the question's own.
+
+    Raises:
+        InputError: the question's field `filter` is no JSON object.
+    """
+    prefix = f"{FILTER_FIELD}."
+    own = {name.removeprefix(prefix): value for name, value in question.metadata.items() if name.startswith(prefix)}
+    return {**configured, **_filter_object(question), **own}
+
+
+def _filter_object(question: Question) -> dict[str, str]:
+    text = question.metadata.get(FILTER_FIELD, "")
+    if not text.strip():
+        return {}
+    try:
+        held = json.loads(text)
+    except ValueError:
+        held = None
+    if not isinstance(held, dict):
+        raise InputError(f'the field `filter` is no JSON object such as {{"source": "a"}}: {text[:80]!r}')
+    return {name: text_field(value) for name, value in held.items()}
 
 
 def distinct_texts(candidates: Sequence[Candidate], top_k: int) -> list[Candidate]:
-    """The first `top_k` of `candidates` whose texts differ."""
+    """The first `top_k` of `candidates` whose words differ: case, spaces and punctuation make no other text."""
     first: dict[str, Candidate] = {}
     for candidate in candidates:
-        first.setdefault(candidate.chunk.text, candidate)
+        text = candidate.chunk.text
+        first.setdefault(" ".join(words(text)) or text, candidate)
     return list(first.values())[:top_k]
 
 

@@ -249,6 +249,21 @@ class AnswerSettings(Settings):
     timeout_seconds: float | None = Field(None, gt=0)
 
 
+class RunnerSettings(Settings):
+    """Where the pieces of large work run: threads here, or the processes of a Dask or Ray cluster.
+
+    Without an `address` a cluster of `workers` processes is started on this machine. Workers elsewhere must see the
+    workspace and the models under the same paths. A piece of embedding has `piece_texts` texts; one that fails with its
+    worker is tried `retries` times more.
+    """
+
+    kind: Literal["threads", "dask", "ray"] = "threads"
+    workers: int = Field(1, ge=1)
+    address: str | None = None
+    piece_texts: int = Field(2048, ge=1)
+    retries: int = Field(2, ge=0)
+
+
 class TrackingSettings(Settings):
     """MLflow. `MLFLOW_TRACKING_URI` wins over `uri`."""
 
@@ -291,6 +306,7 @@ class Config(Settings):
     agent: AgentSettings = AgentSettings()
     promotion: PromotionSettings = PromotionSettings()
     answer: AnswerSettings = AnswerSettings()
+    runner: RunnerSettings = RunnerSettings()
     tracking: TrackingSettings = TrackingSettings()
     schedule: ScheduleSettings = ScheduleSettings()
 

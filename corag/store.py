@@ -40,10 +40,18 @@ class ChunkStore:
         Raises:
             StoreError: there is none, it cannot be read, or another embedder filled it.
         """
+        found = cls.find(uri, settings, embedder)
+        if found is None:
+            raise StoreError(f"{uri}, table {settings.table!r}: there is no such table yet; run `corag ingest`")
+        return found
+
+    @classmethod
+    def find(cls, uri: str, settings: StoreSettings, embedder: EmbedderIdentity) -> Self | None:
+        """As `open`, but None where there is no such table."""
         where = f"{uri}, table {settings.table!r}"
         table = open_table(connect(uri, where), settings.table, where)
         if table is None:
-            raise StoreError(f"{where}: there is no such table yet; run `corag ingest`")
+            return None
         check_embedder(table.schema, embedder, where)
         return cls(table, settings, where)
 

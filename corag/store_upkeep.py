@@ -13,6 +13,7 @@ TEXT_INDEX = "text_idx"
 
 _SMALL_FRAGMENTS = 20
 _UNINDEXED_SHARE = 0.1
+_BITS = 8  # the quantized index needs whole bytes
 _FOREVER = timedelta(days=36_500)
 
 
@@ -22,7 +23,7 @@ def build_indexes(table: Any, index_above_rows: int, full_text: bool) -> bool:
     A smaller table is searched exactly. Rows that are added later are found at once, by brute force, until
     `compact` takes them into the index.
     """
-    from lancedb.index import FTS, IvfFlat
+    from lancedb.index import FTS, IvfFlat, IvfRq
 
     present = {index.name for index in table.list_indices()}
     rows = table.count_rows()
@@ -34,8 +35,11 @@ def build_indexes(table: Any, index_above_rows: int, full_text: bool) -> bool:
         built = True
     if rows > index_above_rows and VECTOR_INDEX not in present:
         logger.info("store: indexing %d vectors", rows)
+        # One bit a dimension is quick to look through; the exact vectors of the best few decide (see `by_vector`).
+        width = table.schema.field("vector").type.list_size
+        kind = IvfRq if width % _BITS == 0 else IvfFlat
         table.create_index(
-            "vector", config=IvfFlat(distance_type="cosine", num_partitions=partitions(rows)), name=VECTOR_INDEX
+            "vector", config=kind(distance_type="cosine", num_partitions=partitions(rows)), name=VECTOR_INDEX
         )
         built = True
     elif rows <= index_above_rows:

@@ -9,12 +9,16 @@ ChunkOrder = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One text of the corpus. `metadata` holds every field that the reader found beside the text."""
+    """One text of the corpus. `metadata` holds every field that the reader found beside the text.
+
+    `headings` are those below the title: where in the text each begins, and its words.
+    """
 
     doc_id: str
     title: str
     text: str
     metadata: Mapping[str, str] = field(default_factory=dict)
+    headings: tuple[tuple[int, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,11 @@ class Workspace:
         return self.folder("cache") / "memo.sqlite"
 
     @property
+    def file_register(self) -> Path:
+        """The SQLite file that remembers what each file of the corpus held."""
+        return self.folder("cache") / "files.sqlite"
+
+    @property
     def models(self) -> Path:
         """Converted model weights."""
         return self.folder("models")

@@ -3,15 +3,13 @@
 from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
 
-from corag.components import Components
-from corag.errors import IncompleteError, InputError
-from corag.ingest import IngestReport, ingest
+from corag.corpus import ingest_corpus
+from corag.errors import IncompleteError
+from corag.ingest import IngestReport
 from corag.progress import progress
-from corag.quarantine import write_quarantine
-from corag.readers import Reading, read_documents
-from corag.store import ChunkStore
+from flows.embedding import embedder_on_runner
 from flows.questions import rejected_note
-from flows.runtime import open_components
+from flows.runtime import open_components, open_config
 
 
 @flow(name="ingest", validate_parameters=True)
@@ -23,53 +21,31 @@ def ingest_flow(
     Raises:
         IncompleteError: some records or documents were rejected; the others are stored.
     """
-    parts = open_components(config_file, overrides, "ingest")
-    reading = read_corpus(parts, paths or [])
-    report = store_chunks(parts, reading, prune)
+    report = store_corpus(config_file, overrides, paths or [], prune)
     summary = summarise(report)
     if report.rejected:
-        raise IncompleteError(f"{summary}; {rejected_note(report.rejected, parts.workspace)}")
+        _, workspace = open_config(config_file, overrides, "ingest")
+        raise IncompleteError(f"{summary}; {rejected_note(report.rejected, workspace)}")
     return summary
 
 
 @task(cache_policy=NO_CACHE, persist_result=False)
-def read_corpus(parts: Components, paths: list[str]) -> Reading:
-    """The documents of `paths`, or of the configured corpus."""
-    settings = parts.config.corpus
-    sources = paths or list(settings.paths)
-    reading = read_documents(sources, settings.patterns, settings.ignore)
-    if not reading.documents:
-        raise InputError(
-            f"{', '.join(sources)}: holds no readable document ({len(reading.rejected)} rejected); "
-            "check corpus.paths and corpus.patterns"
-        )
-    return reading
+def store_corpus(config_file: str | None, overrides: list[str], paths: list[str], prune: bool) -> IngestReport:
+    """Read what has changed, chunk, embed and store what is new, and quarantine what was rejected.
 
-
-@task(cache_policy=NO_CACHE, persist_result=False)
-def store_chunks(parts: Components, reading: Reading, prune: bool) -> IngestReport:
-    """Chunk, embed and store what is new, and quarantine what was rejected."""
-    store = ChunkStore.create(parts.store_uri, parts.config.store, parts.embedder)
-    with progress("ingest", len(reading.documents)) as advance:
-        report = ingest(
-            reading,
-            parts.tokenizer,
-            parts.config.chunking,
-            parts.embedder,
-            store,
-            lock=parts.workspace.locks / "ingest.lock",
-            prepend_title=parts.config.embedder.prepend_title,
-            prune=prune,
-            progress=advance,
-        )
-    write_quarantine(parts.workspace.quarantine, "corpus", report.rejected)
-    return report
+    It takes what can travel: the pieces that it sends to a cluster carry the parameters of their parent task.
+    """
+    parts = open_components(config_file, overrides, "ingest")
+    with embedder_on_runner(parts) as embedder, progress("ingest (documents)") as advance:
+        return ingest_corpus(parts, paths, prune, advance, embedder)
 
 
 def summarise(report: IngestReport) -> str:
     """The report as one line."""
+    kept = f", {report.kept} kept though absent: what held them cannot be read" if report.kept else ""
     return (
         f"ingest: {report.documents} documents, {report.chunks} chunks in the store "
-        f"({report.added} added, {report.changed} changed, {report.unchanged} unchanged, {report.removed} removed; "
-        f"{report.embedded_texts} texts embedded) in {report.seconds:.1f} s"
+        f"({report.added} added, {report.changed} changed, {report.unchanged} unchanged, "
+        f"{report.removed} removed{kept}; "
+        f"{report.embedded_texts} texts embedded, {report.truncated} of them truncated) in {report.seconds:.1f} s"
     )

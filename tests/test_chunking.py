@@ -1,6 +1,7 @@
 """Chunks: within the limit, exact spans, no gaps but white space, and an end on any input."""
 
 import base64
+import dataclasses
 import logging
 import random
 import time
@@ -91,7 +92,7 @@ def test_a_grapheme_is_not_torn():
 
 
 def test_a_character_beyond_the_limit_is_kept_alone(caplog):
-    """It is emitted with a warning rather than lost."""
+    """ING-04: it is emitted with a warning rather than lost."""
     with caplog.at_level(logging.WARNING):
         (chunk,) = chunks_of("🚀", 1)
     assert chunk.text == "🚀"
@@ -109,6 +110,19 @@ def test_metadata_and_title_travel_with_every_chunk():
     """A chunk can be filtered by what is known of its document."""
     (chunk,) = chunks_of("Short.")
     assert (chunk.doc_id, chunk.title, chunk.metadata) == ("doc", "Title", {"source": "x"})
+
+
+def test_each_chunk_knows_its_heading():
+    """The last heading at or before its beginning, white space aside; a field of that name in the record wins."""
+    text = "Intro words here.\n\n## Mills\n\nThey grind rye all day.\n\n## Bells\n\nThey ring twice."
+    headings = ((text.index("## Mills"), "Mills"), (text.index("## Bells"), "Bells"))
+    document = Document("doc", "Title", text, {"source": "x"}, headings)
+    chunks = chunk_document(document, TOKENIZER, ChunkingSettings(chunk_tokens=14))
+    under = {chunk.metadata.get("heading"): chunk.text for chunk in chunks}
+    assert set(under) == {None, "Mills", "Bells"}
+    assert ("Intro" in under[None], "rye" in under["Mills"], "ring" in under["Bells"]) == (True, True, True)
+    own = dataclasses.replace(document, metadata={"heading": "own"})
+    assert {one.metadata["heading"] for one in chunk_document(own, TOKENIZER, ChunkingSettings())} == {"own"}
 
 
 def test_a_lone_surrogate_counts_as_one_character():

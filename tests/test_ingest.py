@@ -14,12 +14,13 @@ import pytest
 from corag.embedders import CachedEmbedder
 from corag.embedders.minilm import MiniLM
 from corag.errors import ConfigError, InputError, StoreError
-from corag.ingest import IngestReport, ingest
+from corag.ingest import IngestReport, Look, StorePlace, ingest
 from corag.memo import Memo
 from corag.readers import Reading
 from corag.retrieval import retrieve
 from corag.settings import ChunkingSettings, RetrievalSettings, StoreSettings
 from corag.store import ChunkStore
+from corag.survey import survey_documents
 from corag.values import Document, Question
 from corag.writer_lock import writer_lock
 
@@ -77,6 +78,11 @@ def sentences(count: int, start: int = 0) -> str:
 DOCUMENTS = [document("007", sentences(3)), document("18_19", sentences(2, 10)), document("it's", sentences(1, 20))]
 
 
+def given(documents: Sequence[Document]) -> Look:
+    """A look at documents that are at hand."""
+    return lambda stored, contents: survey_documents(Reading(list(documents), [], len(documents)), stored, contents)
+
+
 def run(
     folder: Path,
     documents: Sequence[Document],
@@ -86,9 +92,8 @@ def run(
 ) -> IngestReport:
     """One ingest of `documents` into `folder`."""
     cached = CachedEmbedder(embedder or Hashing(), Memo(folder / "memo.sqlite"))
-    store = ChunkStore.create(str(folder / "lancedb"), StoreSettings(), cached)
-    reading = Reading(list(documents), [], len(documents))
-    return ingest(reading, Words(), chunking, cached, store, lock=folder / "lock", **options)  # type: ignore[arg-type]
+    place = StorePlace(str(folder / "lancedb"), StoreSettings())
+    return ingest(given(documents), Words(), chunking, cached, place, lock=folder / "lock", **options)  # type: ignore[arg-type]
 
 
 def reader(folder: Path) -> ChunkStore:
@@ -99,7 +104,7 @@ def reader(folder: Path) -> ChunkStore:
 def test_a_first_ingest_stores_every_document(tmp_path: Path) -> None:
     """Everything is added and counted, and each chunk is a span of its document."""
     done: list[int] = []
-    report = run(tmp_path, DOCUMENTS, progress=done.append)
+    report = run(tmp_path, DOCUMENTS, advance=done.append)
     assert (report.documents, report.chunks, report.added, report.changed, report.unchanged) == (3, 6, 3, 0, 0)
     assert (report.removed, report.rejected, report.truncated, report.embedded_texts) == (0, (), 0, 6)
     assert sum(done) == 3
@@ -122,7 +127,7 @@ def test_a_second_ingest_does_nothing(tmp_path: Path) -> None:
 
 
 def test_a_changed_document_embeds_only_what_changed(tmp_path: Path) -> None:
-    """A new last sentence embeds one chunk; a new title or field embeds none, but is stored."""
+    """STO-02: a new last sentence embeds one chunk; a new title or field embeds none, but is stored."""
     run(tmp_path, DOCUMENTS)
     embedder = Hashing()
     longer = dataclasses.replace(DOCUMENTS[0], text=DOCUMENTS[0].text + " " + sentences(1, 99))
@@ -161,7 +166,7 @@ def test_equal_texts_are_embedded_once_and_stored_twice(tmp_path: Path) -> None:
 
 
 def test_a_bad_document_is_named_and_the_others_are_stored(tmp_path: Path) -> None:
-    """A document with a part that has no vector is rejected whole; its neighbours and its former version stay."""
+    """STO-05: a document with a part that has no vector is rejected whole; its neighbours and former version stay."""
     bad = document("bad one", sentences(2) + " poison " + sentences(1, 5))
     report = run(tmp_path, [DOCUMENTS[0], bad, DOCUMENTS[1]])
     assert [(one.source, "vector" in one.reason) for one in report.rejected] == [("bad one", True)]
@@ -190,6 +195,10 @@ def test_other_chunking_or_titles_ingest_again(tmp_path: Path) -> None:
     run(tmp_path, titled, embedder, prepend_title=True)
     assert all(text.startswith("Title\n") for text in embedder.asked)
     assert not any(one.text.startswith("Title") for one in reader(tmp_path).all_chunks())
+    under = [dataclasses.replace(one, title="Title", headings=((0, "Part"),)) for one in DOCUMENTS]
+    run(tmp_path, under, embedder := Hashing(), prepend_title=True)
+    assert all(text.startswith("Title\nPart\nSentence") for text in embedder.asked)
+    assert {one.metadata["heading"] for one in reader(tmp_path).all_chunks()} == {"Part"}
 
 
 def test_another_embedder_is_refused(tmp_path: Path) -> None:
@@ -203,7 +212,7 @@ def test_another_embedder_is_refused(tmp_path: Path) -> None:
 
 
 def test_chunks_beyond_the_embedder(tmp_path: Path) -> None:
-    """Chunks far longer than the embedder reads are refused at the start; a little longer ones are counted."""
+    """ING-10: chunks far longer than the embedder reads are refused at the start; a little longer ones are counted."""
     with pytest.raises(ConfigError, match=r"chunk_tokens \(2000\).*64 tokens"):
         run(tmp_path, DOCUMENTS, chunking=ChunkingSettings(chunk_tokens=2000))
     report = run(tmp_path, [document("long", "word " * 120)], chunking=ChunkingSettings(chunk_tokens=128))
@@ -211,7 +220,7 @@ def test_chunks_beyond_the_embedder(tmp_path: Path) -> None:
 
 
 def test_writes_are_batched(tmp_path: Path) -> None:
-    """Versions follow the batches, not the documents; small later ingests add little, idle ones nothing."""
+    """STO-06: versions follow the batches, not the documents; small later ingests add little, idle ones nothing."""
     many = [document(f"d{index:04d}", f"Short text number {index}.") for index in range(5000)]
     first = run(tmp_path, many)
     assert first.added == 5000
@@ -231,8 +240,8 @@ def test_a_writer_waits_and_says_so(tmp_path: Path) -> None:
 
 
 def slow_ingest(folder: Path) -> None:
-    """Ingest forty documents, one a batch, a tenth of a second each."""
-    run(folder, many_documents(), Hashing(seconds=0.1), commit_chunks=1)
+    """Ingest forty documents, the first of them one a batch, half a second a batch."""
+    run(folder, many_documents(), Hashing(seconds=0.5), commit_chunks=1)
 
 
 def many_documents() -> list[Document]:
@@ -247,6 +256,7 @@ def processes() -> multiprocessing.context.ForkServerContext:
     return context
 
 
+@pytest.mark.slow
 def test_a_killed_ingest_goes_on(tmp_path: Path) -> None:
     """After SIGKILL no document is half there, the lock is free, and the next ingest does the rest only."""
     victim = processes().Process(target=slow_ingest, args=(tmp_path,))
@@ -271,6 +281,7 @@ def reader_or_empty(folder: Path) -> dict[str, str]:
         return {}
 
 
+@pytest.mark.slow
 def test_eight_processes_leave_each_chunk_once(tmp_path: Path) -> None:
     """Eight ingests of the same documents at once all succeed, and every chunk is there once."""
     workers = [processes().Process(target=run, args=(tmp_path, many_documents())) for _ in range(8)]
@@ -285,14 +296,20 @@ def test_eight_processes_leave_each_chunk_once(tmp_path: Path) -> None:
 
 
 def test_a_fact_deep_in_a_document_is_found(tmp_path: Path) -> None:
-    """With chunks that the embedder reads whole, a fact at word 1500 of a document is the first candidate."""
+    """ING-10: with chunks that the embedder reads whole, a fact at word 1500 of a document is the first candidate."""
     filler = " ".join(f"Paragraph {index} says nothing of note about ordinary days." for index in range(170))
     text = f"{filler} The secret code is QX-77."
     embedder = CachedEmbedder(MiniLM(None, 256, 32), Memo(None))
-    store = ChunkStore.create(str(tmp_path), StoreSettings(), embedder)
-    reading = Reading([document("deep", text)], [], 1)
     chunking = ChunkingSettings(chunk_tokens=40)
-    report = ingest(reading, Words(), chunking, embedder, store, lock=tmp_path / "lock")
+    report = ingest(
+        given([document("deep", text)]),
+        Words(),
+        chunking,
+        embedder,
+        StorePlace(str(tmp_path), StoreSettings()),
+        lock=tmp_path / "lock",
+    )
     assert report.truncated == 0
+    store = ChunkStore.open(str(tmp_path), StoreSettings(), embedder)
     (found,) = retrieve(store, embedder, [Question("q", "What is the secret code?")], RetrievalSettings(top_k=3))
     assert "QX-77" in found.candidates[0].chunk.text

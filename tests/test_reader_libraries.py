@@ -142,6 +142,7 @@ def test_paragraphs_and_tables_of_a_word_file_are_read_in_order(tmp_path):
     assert not rejected
     assert document.title == "Mills"
     assert document.text == "Arlen\n\nbuilt | 1702\nby Sefa Dorn\n\nIt grinds rye."
+    assert document.headings == ((0, "Arlen"),)
 
 
 @pytest.mark.parametrize("raw", [b"", b"PK\x03\x04 torn", b"plain text"])

@@ -55,6 +55,18 @@ def test_an_empty_file_is_rejected_and_a_link_loop_ends(tmp_path):
     assert reading.read == 2
 
 
+def test_the_headings_of_markdown_are_known(tmp_path):
+    """Where each begins and what it says; code and the title are none."""
+    text = "# Title\r\n\nIntro.\n\n## One  \nText.\n```\n## code\n```\n### Two\nText. #no\n#none\n"
+    (tmp_path / "one.md").write_bytes(text.encode())
+    (document,) = read(tmp_path).documents
+    assert document.title == "Title"
+    assert [(text[place:].split("\n")[0].strip(), words) for place, words in document.headings] == [
+        ("## One", "One"),
+        ("### Two", "Two"),
+    ]
+
+
 @pytest.mark.parametrize("name", ["gone", "picture.png"])
 def test_a_path_that_cannot_be_read_is_an_error(tmp_path, name):
     """What is named explicitly must be there and be of a known kind."""

@@ -92,6 +92,22 @@ def test_filters_of_the_configuration_and_the_question(store: ChunkStore, embedd
     assert wanted_metadata(own, {"kind": "chess", "year": "1"}) == {"kind": "loan", "year": "1"}
 
 
+@pytest.mark.parametrize("fields", [{"filter": '{"kind": "loan"}'}, {"filter.kind": "loan"}])
+def test_both_ways_to_write_a_filter(store: ChunkStore, embedder: MiniLM, fields: dict[str, str]) -> None:
+    """A field `filter` with an object, as in JSON lines, is the same as a field `filter.kind`, as in CSV."""
+    question = Question("q", QUESTIONS[0].question, metadata=fields)
+    (found,) = retrieve(store, embedder, [question], RetrievalSettings())
+    assert [one.chunk.doc_id for one in found.candidates] == ["loan"]
+
+
+def test_a_filter_that_is_none_fails_alone(store: ChunkStore, embedder: MiniLM) -> None:
+    """It is never searched without its filter; the others are answered."""
+    bad = Question("bad", "Which bird?", metadata={"filter": "kind=loan"})
+    found = retrieve(store, embedder, [bad, QUESTIONS[0]], RetrievalSettings(top_k=1))
+    assert "no JSON object" in (found[0].error or "")
+    assert found[1].candidates[0].chunk.doc_id == "heron"
+
+
 def test_nothing_found_is_no_error(store: ChunkStore, embedder: MiniLM) -> None:
     """A filter that nothing meets gives no candidate, a vector and no error."""
     (found,) = retrieve(store, embedder, QUESTIONS[:1], RetrievalSettings(filter={"kind": "'; DROP TABLE"}))
@@ -134,6 +150,13 @@ def test_awkward_questions_are_searched(store: ChunkStore, embedder: MiniLM, mod
     found = retrieve(store, embedder, questions, RetrievalSettings(top_k=2, mode=mode))  # type: ignore[arg-type]
     assert [one.error for one in found] == [None] * 5
     assert [found[index].candidates[0].chunk.doc_id for index in (1, 2, 4)] == ["heron"] * 3
+
+
+def test_near_copies_are_copies() -> None:
+    """Another case, other spaces or punctuation make no other text; other words and bare symbols do."""
+    texts = ["The mill, 1702.", "the  mill 1702", "The mill, 1703.", "***", "###", "磨坊。", "磨坊"]
+    candidates = [Candidate(make_chunk(str(index), text), 0.5) for index, text in enumerate(texts)]
+    assert [one.chunk.doc_id for one in distinct_texts(candidates, 9)] == ["0", "2", "3", "4", "5"]
 
 
 def test_of_equal_texts_the_first_stays() -> None:

@@ -2,6 +2,8 @@
 
 import dataclasses
 import multiprocessing
+import tomllib
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +18,7 @@ from corag.store_search import fuse
 from corag.values import Candidate, Chunk
 
 WIDTH = 16
+REPO = Path(__file__).parent.parent
 
 
 @dataclasses.dataclass(frozen=True)
@@ -243,6 +246,7 @@ def write_all(folder: Path) -> None:
         fill(store, [make_chunk(f"d{index}") for index in range(start, start + 20)], unit_vectors(20, start))
 
 
+@pytest.mark.slow
 def test_concurrent_writers_leave_one_row_per_chunk(tmp_path: Path) -> None:
     """Four processes that make the table and write the same chunks at once, without a lock, leave each chunk once."""
     context = multiprocessing.get_context("forkserver")
@@ -256,6 +260,39 @@ def test_concurrent_writers_leave_one_row_per_chunk(tmp_path: Path) -> None:
     store = ChunkStore.open(str(tmp_path), StoreSettings(), Identity())
     store.check_unique()
     assert store.count == 60
+
+
+def found_in_another_process(folder: Path) -> list[list[str]]:
+    """The nearest ids to three vectors, by a store that is opened right here."""
+    store = ChunkStore.open(str(folder), StoreSettings(), Identity())
+    return [[one.chunk.chunk_id for one in found] for found in store.search(unit_vectors(3, 7), ["q"] * 3, 5)]
+
+
+@pytest.mark.slow
+def test_worker_processes_find_what_this_one_finds(store: ChunkStore, tmp_path: Path) -> None:
+    """STO-09: workers that do not fork, and open the store themselves, end and give equal results, none or four."""
+    fill(store, [make_chunk(f"d{index:03d}") for index in range(200)], unit_vectors(200))
+    here = [found_in_another_process(tmp_path)] * 4
+    for method in ("forkserver", "spawn"):
+        with multiprocessing.get_context(method).Pool(4) as pool:
+            assert pool.map_async(found_in_another_process, [tmp_path] * 4).get(timeout=300) == here
+
+
+def test_the_library_is_one_that_was_tried() -> None:
+    """STO-02: the declared range of lancedb is capped to the minor version that every test here runs on."""
+    declared = tomllib.loads((REPO / "pyproject.toml").read_text("utf-8"))["project"]["dependencies"]
+    (lancedb,) = [one for one in declared if one.startswith("lancedb")]
+    low, high = (tuple(map(int, part.lstrip("<>=").split("."))) for part in lancedb.removeprefix("lancedb").split(","))
+    installed = tuple(map(int, version("lancedb").split(".")[:2]))
+    assert low[:2] <= installed < high[:2]
+    assert high[:2] == (low[0], low[1] + 1)
+
+
+def test_a_store_behind_a_url(tmp_path: Path) -> None:
+    """A table at a `file://` URL is the table in that folder."""
+    url = ChunkStore.create(f"file://{tmp_path}", StoreSettings(), Identity())
+    fill(url, [make_chunk("a")], unit_vectors(1))
+    assert ChunkStore.open(str(tmp_path), StoreSettings(), Identity()).count == 1
 
 
 awkward = st.text(alphabet=st.characters(exclude_categories=("Cs",)), max_size=8)

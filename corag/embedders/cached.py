@@ -7,22 +7,24 @@ import numpy as np
 from corag.embedders.base import Embedder, Vectors, valid_rows
 from corag.memo import Memo, key
 
-_TEXTS_PER_COMMIT = 1024
+TEXTS_PER_COMMIT = 1024
 
 
 class CachedEmbedder:
     """`inner` with a memory in the table `embeddings` of `memo`; `embedded` counts the texts that were not in it.
 
-    A text without a usable vector is not remembered. `truncated` counts freshly embedded texts only.
+    A text without a usable vector is not remembered. `truncated` counts freshly embedded texts only. `inner` gets at
+    most `texts_per_commit` texts at a time, and their vectors are remembered together.
     """
 
-    def __init__(self, inner: Embedder, memo: Memo) -> None:
+    def __init__(self, inner: Embedder, memo: Memo, texts_per_commit: int = TEXTS_PER_COMMIT) -> None:
         self.inner = inner
         self.name = inner.name
         self.revision = inner.revision
         self.dimension = inner.dimension
         self.max_length = inner.max_length
         self.embedded = 0
+        self.texts_per_commit = texts_per_commit
         self._table = memo.table("embeddings", large=True)
 
     @property
@@ -39,8 +41,8 @@ class CachedEmbedder:
         }
         missing = {name: text for name, text in zip(keys, texts, strict=True) if name not in known}
         names = list(missing)
-        for start in range(0, len(names), _TEXTS_PER_COMMIT):
-            part = names[start : start + _TEXTS_PER_COMMIT]
+        for start in range(0, len(names), self.texts_per_commit):
+            part = names[start : start + self.texts_per_commit]
             vectors = self.inner.embed([missing[name] for name in part])
             self.embedded += len(part)
             known.update(zip(part, vectors, strict=True))

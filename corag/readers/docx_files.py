@@ -9,6 +9,10 @@ from corag.values import Document
 
 if TYPE_CHECKING:
     from docx.table import Table
+    from docx.text.paragraph import Paragraph
+
+
+BETWEEN_BLOCKS = "\n\n"
 
 
 def read_docx_file(path: Path, doc_id: str) -> Document | Rejected:
@@ -20,12 +24,28 @@ def read_docx_file(path: Path, doc_id: str) -> Document | Rejected:
         return Rejected(str(path), None, "empty")
     with path.open("rb") as file:
         word = docx.Document(file)
-    blocks = [_rows(block) if isinstance(block, Table) else block.text for block in word.iter_inner_content()]
-    text = "\n\n".join(block for block in blocks if block.strip())
+    blocks: list[str] = []
+    headings: list[tuple[int, str]] = []
+    place = 0
+    for block in word.iter_inner_content():
+        written = _rows(block) if isinstance(block, Table) else block.text
+        if not written.strip():
+            continue
+        if not isinstance(block, Table) and _is_heading(block):
+            headings.append((place, " ".join(written.split())))
+        blocks.append(written)
+        place += len(written) + len(BETWEEN_BLOCKS)
+    text = BETWEEN_BLOCKS.join(blocks)
     if not text:
         return Rejected(str(path), None, "no text: the file holds nothing but pictures or text boxes")
-    title = word.core_properties.title.strip()
-    return Document(doc_id, title or first_line(text) or path.stem, text, {"source": doc_id})
+    title = word.core_properties.title.strip() or first_line(text) or path.stem
+    below = tuple(heading for heading in headings if heading[1] != title)
+    return Document(doc_id, title, text, {"source": doc_id}, below)
+
+
+def _is_heading(paragraph: "Paragraph") -> bool:
+    style = paragraph.style
+    return style is not None and (style.name or "").startswith("Heading")
 
 
 def _rows(table: "Table") -> str:

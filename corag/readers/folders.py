@@ -2,22 +2,37 @@
 
 import logging
 import os
+import stat
+import time
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from corag.quarantine import Rejected
 
 logger = logging.getLogger(__name__)
 
+_SETTLED_SECONDS = 2.0
+"""A file that was written less long ago may be written again without its time showing it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    r"""A file, and its path below the folder in POSIX form; bytes of a name that are not UTF-8 are written `\xNN`."""
+    r"""A file to read: its path or URL, and its path below the given folder in POSIX form.
 
-    path: Path
+    Bytes of a name that are not UTF-8 are written `\xNN`. `mark` changes when the file does; it is empty where that
+    cannot be told.
+    """
+
+    source: str
     name: str
+    mark: str = ""
+
+    @property
+    def suffix(self) -> str:
+        """The ending of the name, in lower case."""
+        return PurePosixPath(self.name).suffix.lower()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +66,7 @@ def files_below(folder: Path, choice: Choice) -> Iterator[Found | Rejected]:
                     inside = sorted((one.name for one in path.iterdir() if not one.name.startswith(".")), reverse=True)
                     pending += [(path / one, (*parts, one)) for one in inside]
                 continue
-            present = path.is_file()
+            mark = file_mark(path)
         except OSError as error:
             yield Rejected(str(path), None, f"cannot be read ({error.strerror or error})")
             continue
@@ -59,13 +74,36 @@ def files_below(folder: Path, choice: Choice) -> Iterator[Found | Rejected]:
             continue
         if path.suffix.lower() not in choice.suffixes:
             passed_over += 1
-        elif present:
-            yield Found(path, name)
+        elif mark is not None:
+            yield Found(str(path), name, mark)
         else:
             yield Rejected(str(path), None, "a link that leads nowhere" if path.is_symlink() else "no regular file")
-    if passed_over:
-        kinds = ", ".join(sorted(choice.suffixes))
-        logger.info("%s: %d files of other kinds than %s were passed over", folder, passed_over, kinds)
+    tell_passed_over(str(folder), passed_over, choice)
+
+
+def tell_passed_over(where: str, count: int, choice: Choice) -> None:
+    """Log how many files of other kinds were passed over, if any were."""
+    if count:
+        logger.info("%s: %d files of other kinds than %s were passed over", where, count, ", ".join(choice.suffixes))
+
+
+def file_mark(path: Path) -> str | None:
+    """What a regular file's size, times and number tell of its content; None where there is no regular file.
+
+    A file that was written just now gets an empty mark.
+
+    Raises:
+        OSError: it cannot be looked at.
+    """
+    try:
+        held = path.stat()
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(held.st_mode):
+        return None
+    if held.st_mtime > time.time() - _SETTLED_SECONDS:
+        return ""
+    return f"{held.st_size}:{held.st_mtime_ns}:{held.st_ctime_ns}:{held.st_ino}"
 
 
 def readable_name(name: str) -> str:

@@ -11,19 +11,18 @@ from corag.values import Document
 ID_FIELDS = ("doc_id", "id")
 
 
-def read_record_file(path: Path, name: str) -> Iterator[tuple[Document | Rejected, str]]:
-    """Each record's document, or why it has none, with its place as `file:line`; a file without any is refused."""
+def read_record_file(path: Path, name: str) -> Iterator[tuple[Document | Rejected, int | None]]:
+    """Each record's document, or why it has none, with its line; a file without any is refused as a whole."""
     found = False
     try:
         for record in read_records(path):
             found = True
-            where = f"{path}:{record.line}"
-            yield (record if isinstance(record, Rejected) else _document(record, name)), where
+            yield (record if isinstance(record, Rejected) else _document(record, name)), record.line
     except InputError as error:
         found = True
-        yield Rejected(str(path), None, str(error)), str(path)
+        yield Rejected(str(path), None, str(error)), None
     if not found:
-        yield Rejected(str(path), None, "holds no records"), str(path)
+        yield Rejected(str(path), None, "holds no records"), None
 
 
 def _document(record: Record, name: str) -> Document | Rejected:

@@ -1,6 +1,8 @@
 """One document a file: plain text and Markdown."""
 
 import logging
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from corag.quarantine import Rejected
@@ -8,6 +10,8 @@ from corag.readers.encodings import decode
 from corag.values import Document
 
 logger = logging.getLogger(__name__)
+
+HEADING = re.compile(r"(#{1,6})[ \t]+(\S.*)")
 
 LONGEST_TITLE = 120
 """Characters: a longer first line is no title."""
@@ -25,8 +29,12 @@ def read_text_file(path: Path, doc_id: str) -> Document | Rejected:
         logger.warning("%s: is not UTF-8; read as %s", path, found.encoding)
     if not found.text.strip():
         return Rejected(str(path), None, "empty")
-    title = _heading(found.text) if path.suffix.lower() == ".md" else first_line(found.text)
-    return Document(doc_id, title or path.stem, found.text, {"source": doc_id})
+    if path.suffix.lower() != ".md":
+        return Document(doc_id, first_line(found.text) or path.stem, found.text, {"source": doc_id})
+    headings = list(_headings(found.text))
+    title = next((words for level, _, words in headings if level == 1), "")
+    below = tuple((place, words) for _, place, words in headings if words != title)
+    return Document(doc_id, title or path.stem, found.text, {"source": doc_id}, below)
 
 
 def first_line(text: str) -> str:
@@ -35,12 +43,12 @@ def first_line(text: str) -> str:
     return first if len(first) <= LONGEST_TITLE else ""
 
 
-def _heading(text: str) -> str:
-    """The first heading of the first level, outside of code."""
-    in_code = False
-    for line in text.splitlines():
+def _headings(text: str) -> Iterator[tuple[int, int, str]]:
+    """Level, place and words of each heading outside of code."""
+    in_code, place = False, 0
+    for line in text.splitlines(keepends=True):
         if line.startswith(("```", "~~~")):
             in_code = not in_code
-        elif line.startswith("# ") and not in_code:
-            return line.removeprefix("# ").strip()
-    return ""
+        elif not in_code and (found := HEADING.match(line)) is not None:
+            yield len(found[1]), place, found[2].strip()
+        place += len(line)
