@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 from corag.agents import Choice, FixedAgent
+from corag.answer_file import write_answers
+from corag.answer_parts import AnswerParts
 from corag.answer_rows import AnswerRow
-from corag.answer_store import AnswerStore, write_answers
-from corag.answering import AnswerParts, answer_batch
+from corag.answer_store import AnswerStore
+from corag.answering import answer_batch
 from corag.errors import InputError
 from corag.evaluation import NAIVE, EvaluationParts, evaluate, summarise, summary_table
 from corag.retrieval import Retrieval
@@ -45,18 +47,20 @@ def search(selections):
     return found
 
 
-def parts(generator=None, agent=None):
+def parts(generator=None, agent=None, **changes):
     """The parts of answering."""
-    return AnswerParts(
-        embed=lambda texts: None,
-        retrieve=retrieve,
-        agent=agent or FixedAgent(FIXED),
-        search=search,
-        generations=memoised(generator or EchoGenerator()),
-        prompt=PromptSettings(),
-        generator="echo",
-        budget=64,
-    )
+    given = {
+        "embed": lambda texts: None,
+        "retrieve": retrieve,
+        "agent": agent or FixedAgent(FIXED),
+        "search": search,
+        "generations": memoised(generator or EchoGenerator()),
+        "prompt": PromptSettings(),
+        "generator": "echo",
+        "budget": 64,
+        "fixed": FIXED,
+    }
+    return AnswerParts(**given | changes)
 
 
 QUESTIONS = [Question(qid, f"{qid}?") for qid in ("b", "unsearchable", "poor", "a", "broken")]
@@ -115,9 +119,9 @@ def test_rows_are_kept_until_all_are_there(tmp_path):
     store.put(rows)
     store.put([replaced := rows[0].model_copy(update={"answer": "better"})])
     assert store.finished() == {"b", "poor", "a"}
-    assert store.rows(["a", "b", "never"]) == [rows[3], replaced]
+    assert list(store.rows(["a", "b", "never"])) == [rows[3], replaced]
     store.close()
-    assert AnswerStore(tmp_path / "run.sqlite").rows(["b"]) == [replaced]
+    assert list(AnswerStore(tmp_path / "run.sqlite").rows(["b"])) == [replaced]
 
 
 @pytest.mark.parametrize("name", ["a.jsonl", "a.parquet"])
