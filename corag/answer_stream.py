@@ -78,6 +78,7 @@ class _Run:
         self._lock = threading.Lock()
         self._asked = 0
         self._all_asked = False
+        self._portion = 1
         self._broken: BaseException | None = None
 
     def rows(self, batches: Iterable[Sequence[Question]]) -> Iterator[list[AnswerRow]]:
@@ -104,13 +105,26 @@ class _Run:
     def _prepare_all(self, batches: Iterable[Sequence[Question]]) -> None:
         for batch in batches:
             self._asked += len(batch)
-            prepared = self._prepared(batch)
-            self._put(self._done, [finished_row(one, self._parts) for one in prepared if one.prompt is None])
-            for call in _calls(prepared, self._overlap.prompts_per_call):
-                self._put(self._ready, call)
-            if self.stopped.is_set():
-                return
-        self._all_asked = True
+            start = 0
+            while start < len(batch) and not self.stopped.is_set():
+                portion = batch[start : start + (len(batch) if self._overlap.in_turn else self._portion)]
+                prepared = self._prepared(portion)
+                self._fit_portion(len(batch))
+                self._put(self._done, [finished_row(one, self._parts) for one in prepared if one.prompt is None])
+                for call in _calls(prepared, self._overlap.prompts_per_call):
+                    self._put(self._ready, call)
+                start += len(portion)
+        self._all_asked = not self.stopped.is_set()
+
+    def _fit_portion(self, most: int) -> None:
+        """Search fewer questions at once where the server waits for them, more where prompts wait for the server.
+
+        Many at once share the reranker's batches; few come sooner.
+        """
+        if not self._ready.empty():
+            self._portion = min(most, 2 * self._portion)
+        elif not self._begun:
+            self._portion = max(1, self._portion // 2)
 
     def _prepared(self, batch: Sequence[Question]) -> list[Prepared]:
         while (reason := self._limits.reached()) is None and not self.stopped.is_set():

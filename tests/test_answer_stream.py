@@ -149,7 +149,7 @@ def test_prompts_that_share_a_beginning_are_sent_next_to_each_other():
 
     generator = EchoGenerator()
     asked = [*questions(8), Question("q0100", "question 0000?")]
-    streamed(asked, parts(generator, search=by_parity), overlap=Overlap(1, 1, 2), size=9)
+    streamed(asked, parts(generator, search=by_parity), overlap=Overlap(1, 1, 2, in_turn=True), size=9)
     assert [seen.split("\n")[0] for seen in generator.seen] == ["even"] * 4 + ["odd"] * 4
 
 
@@ -328,3 +328,29 @@ def test_batches_are_cut_from_all_questions():
     asked = questions(7)
     found = [[one.qid[-1] for one in part] for part in batches(asked, {"q0001", "q0003", "q0004", "q0005"}, 3)]
     assert found == [["0", "2"], ["6"]]
+
+
+def test_a_server_that_waits_gets_its_prompts_sooner():
+    """Fewer questions are searched at once as long as the server has nothing to do, more again when prompts wait."""
+    sizes = []
+
+    def noting(selections):
+        sizes.append(len(selections))
+        return search(selections)
+
+    slow_search = parts(EchoGenerator(), search=lambda selections: time.sleep(0.02) or noting(selections))
+    streamed(questions(64), slow_search, overlap=Overlap(4, 1, 64), size=32)
+    assert sizes[:3] == [1, 1, 1]
+    sizes.clear()
+
+    class Slow(EchoGenerator):
+        def generate(self, prompts):
+            time.sleep(0.02)
+            return super().generate(prompts)
+
+    streamed(questions(64), parts(Slow(), search=noting), overlap=Overlap(1, 1, 64), size=32)
+    assert sizes[0] == 1
+    assert max(sizes) >= 16
+    sizes.clear()
+    streamed(questions(64), parts(EchoGenerator(), search=noting), overlap=IN_PROCESS, size=32)
+    assert sizes == [32, 32]
