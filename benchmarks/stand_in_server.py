@@ -13,6 +13,9 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TypeVar
 
+CONTEXT_LENGTH = 2048
+"""Words, which stand for tokens here."""
+
 Served = TypeVar("Served", bound=ThreadingHTTPServer)
 
 
@@ -67,13 +70,22 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """The list of models."""
-        model = {"id": "stand-in", "object": "model", "created": 0, "owned_by": "corag", "max_model_len": 2048}
+        model = {
+            "id": "stand-in",
+            "object": "model",
+            "created": 0,
+            "owned_by": "corag",
+            "max_model_len": CONTEXT_LENGTH,
+        }
         self._reply(200, {"object": "list", "data": [model]})
 
     def do_POST(self) -> None:
         """A chat completion: the last words of the prompt."""
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         prompt = body["messages"][-1]["content"]
+        if len(prompt.split()) + body["max_tokens"] > CONTEXT_LENGTH:
+            self._reply(400, {"error": {"message": f"the context holds {CONTEXT_LENGTH} tokens, not more"}})
+            return
         with self.server.slots:
             time.sleep(self.server.seconds)
         self.server.note_answered(prompt)

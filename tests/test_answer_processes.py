@@ -78,6 +78,7 @@ class Nightly(Project):
         ]
         write_rows(self.questions, asked)
         self.qids = [one["qid"] for one in asked]
+        (root / "docs" / "水車.md").write_text("アーレンの水車小屋は一七〇二年に建てられました。", encoding="utf-8")
 
     def configure(self, server, **generator):
         """Write the configuration for `server`."""
@@ -98,12 +99,12 @@ class Nightly(Project):
         settings["answer"] = {"batch_questions": 8}
         self.config.write_text(yaml.safe_dump(settings), encoding="utf-8")
 
-    def start(self, command, *arguments):
+    def start(self, command, *arguments, **environment):
         """Start a command as a process, its stderr in a file."""
         with (self.root / "stderr.txt").open("ab") as told:
             return subprocess.Popen(
                 [sys.executable, "-m", "flows.cli", command, "-c", str(self.config), *map(str, arguments)],
-                env=self.environment,
+                env=self.environment | environment,
                 cwd=self.root,
                 stdout=subprocess.PIPE,
                 stderr=told,
@@ -263,17 +264,91 @@ def test_japanese_text_survives_the_plainest_locale(nightly):
     ]
     path = nightly.root / "japanese.jsonl"
     path.write_text("".join(json.dumps(one) + "\n" for one in asked), encoding="utf-8")
-    plain = nightly.environment | {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    out = nightly.root / "japanese-out.jsonl"
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     with serving(StandInServer()) as server:
         nightly.configure(server)
-        done = subprocess.run(
-            [sys.executable, "-m", "flows.cli", "answer", "-c", str(nightly.config), "--questions", str(path),
-             "--out", str(nightly.root / "japanese-out.jsonl")],
-            env=plain, cwd=nightly.root, capture_output=True, timeout=WAITED_SECONDS, check=False,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-    rows = nightly.rows("japanese-out.jsonl")
+        ended(nightly.start("answer", "--questions", path, "--out", out, **plain))
+    rows = nightly.rows(out.name)
     assert [row["qid"] for row in rows] == ["日本", "b"]
     assert rows[0]["question"] == asked[0]["question"]
     assert rows[1]["question"] == "odd \ufffd?"
     assert all(row["status"] == "answered" for row in rows)
+    assert "水車.md" in [cited["doc_id"] for cited in rows[0]["citations"]]
+
+
+def test_a_poison_question_fails_alone(nightly):
+    """10 MB, white space, control characters, a lone surrogate, a prompt beyond the context: each ends for itself."""
+    asked = [
+        {"qid": "before", "question": QUESTIONS["arlen"]},
+        {"qid": "huge", "question": "x" * 10_000_000},
+        {"qid": "blank", "question": " \n\t "},
+        {"qid": "control", "question": "How long \x00 is \x07 the bridge of Brock?"},
+        {"qid": "surrogate", "question": "Who \ud83d built the mill of Arlen?"},
+        {"qid": "overflow", "question": "why " * 20_000},
+        {"qid": "after", "question": QUESTIONS["eskel"]},
+    ]
+    path = nightly.root / "poison.jsonl"
+    path.write_text("".join(json.dumps(one) + "\n" for one in asked), encoding="utf-8")
+    with serving(StandInServer()) as server:
+        nightly.configure(server)
+        ended(nightly.start("answer", "--questions", path, "--out", nightly.root / "poison-out.jsonl"), 1)
+    rows = {row["qid"]: row for row in nightly.rows("poison-out.jsonl")}
+    assert {qid: row["status"] for qid, row in rows.items()} == {
+        "before": "answered",
+        "control": "answered",
+        "surrogate": "answered",
+        "overflow": "failed",
+        "after": "answered",
+    }
+    assert "HTTP 400" in rows["overflow"]["error"]
+    refused = nightly.rows("ws/quarantine/questions-answer.jsonl")
+    assert [one["line"] for one in refused] == [2, 3]
+    assert "10000000 characters" in refused[0]["reason"]
+    last = nightly.told().rstrip().split("\n")[-1]
+    assert "2 records rejected" in last
+    assert "overflow: HTTP 400" in last
+
+
+def test_a_night_with_limits_leaves_the_rest_for_the_next(nightly):
+    """The token limit is kept and the deadline ends the run; what was left over is answered by the next run alone."""
+    with serving(StandInServer(seconds=0.05)) as server:
+        nightly.configure(server)
+        ended(nightly.answer("limited.jsonl", "--set", "answer.token_limit=6000"), 1)
+        rows = lines(nightly, "limited.jsonl")
+        assert {row["error"] for row in rows if row["status"] == "failed"} == {"token_limit"}
+        assert 1000 < sum(row["prompt_tokens"] + row["answer_tokens"] for row in rows) <= 6000
+        first = server.answered.copy()
+        server.seconds = 60
+        ended(nightly.answer("limited.jsonl", "--set", "answer.deadline=8"), 1)
+        assert {row["error"] for row in lines(nightly, "limited.jsonl") if row["status"] == "failed"} == {"deadline"}
+        server.seconds = 0
+        ended(nightly.answer("limited.jsonl"))
+        assert {row["status"] for row in lines(nightly, "limited.jsonl")} == {"answered"}
+        assert not set(first) & set(server.answered - first)
+
+
+def test_an_unchanged_night_asks_nothing_again(nightly):
+    """With `reuse: unchanged` a changed document costs the questions that retrieve it, and the others are marked."""
+    reuse = ("--set", "answer.reuse=unchanged", "--set", "retrieval.top_k=2")
+    document = nightly.root / "docs" / "eskel.md"
+    held = document.read_text(encoding="utf-8")
+    with serving(StandInServer()) as server:
+        nightly.configure(server)
+        ended(nightly.answer("monday.jsonl", *reuse))
+        monday = lines(nightly, "monday.jsonl")
+        assert not any(row["reused"] for row in monday)
+        document.write_text(held.replace("840", "950"), encoding="utf-8")
+        try:
+            ended(nightly.start("ingest"))
+            before = server.answered.copy()
+            ended(nightly.answer("tuesday.jsonl", *reuse))
+        finally:
+            document.write_text(held, encoding="utf-8")
+            ended(nightly.start("ingest"))
+        tuesday = lines(nightly, "tuesday.jsonl")
+        assert "a new run begins: the corpus changed" in nightly.told()
+        anew = [row["question"] for row in tuesday if not row["reused"]]
+        assert 0 < len(anew) < COUNT / 2
+        assert all("Eskel" in question for question in anew)
+        assert (server.answered - before).total() <= len(anew)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from corag.answer_limits import DEADLINE, HANGING, SERVER_GONE, TOKEN_LIMIT, Limits
 from corag.answer_order import batches, most_promising
+from corag.answer_rows import Latency
 from corag.answer_stream import Overlap, answer_stream
 from corag.answering import answer_batch
 from corag.errors import ModelError, StoreError
@@ -354,3 +355,16 @@ def test_a_server_that_waits_gets_its_prompts_sooner():
     sizes.clear()
     streamed(questions(64), parts(EchoGenerator(), search=noting), overlap=IN_PROCESS, size=32)
     assert sizes == [32, 32]
+
+
+def test_with_a_stub_the_batch_size_changes_no_byte():
+    """BAT-08: 20 questions in batches of 1 and 16, twice each: what differs is the time alone."""
+    written = {
+        "".join(
+            row.model_copy(update={"latency_ms": Latency()}).model_dump_json()
+            for row in streamed(questions(20), parts(search=search_by_text), overlap=overlap, size=size)
+        )
+        for size in (1, 16)
+        for overlap in (SERVER, IN_PROCESS)
+    }
+    assert len(written) == 1

@@ -17,7 +17,8 @@ from corag.evaluation import NAIVE, EvaluationParts, evaluate, summarise, summar
 from corag.retrieval import Retrieval
 from corag.selection import Chosen
 from corag.settings import MetricSettings, PromptSettings
-from corag.values import Candidate, Configuration, Question
+from corag.values import Candidate, Configuration, Generation, Question
+from flows.answer import summarise as summarise_answers
 from tests.test_sweep import EchoGenerator, chunk, memoised
 
 FIXED = Configuration("good", 10, 0.1, 2.4)
@@ -148,6 +149,37 @@ def test_an_unwritable_place_is_named(tmp_path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(InputError, match=r"a\.jsonl"):
         write_answers([], tmp_path / "file" / "a.jsonl")
+
+
+def test_an_odd_answer_is_written_like_any_other(tmp_path):
+    """CFG-04: a lone surrogate in a question or an answer is replaced; the other rows survive."""
+
+    class Odd(EchoGenerator):
+        def generate(self, prompts):
+            return [replace(one, text="x\ud835") for one in super().generate(prompts)]
+
+    rows = answer_batch([Question("b", "b \ud83d?"), *QUESTIONS[1:]], parts(Odd()))
+    write_answers(rows, tmp_path / "a.jsonl")
+    first, *others = (tmp_path / "a.jsonl").read_text(encoding="utf-8").split("\n")
+    assert json.loads(first)["answer"] == "x\ufffd"
+    assert json.loads(first)["question"] == "b \ufffd?"
+    assert len(others) == len(QUESTIONS)
+
+
+def test_the_summary_counts_cut_and_empty_answers():
+    """BAT-04: each row says why its answer ended; those cut at the limit and the empty ones are counted."""
+
+    class Short(EchoGenerator):
+        def _answer(self, prompt):
+            return Generation("" if "about a" in prompt.user else "four words and cut", 9, 4, "length")
+
+    rows = answer_batch(QUESTIONS, parts(Short()))
+    assert [row.finish_reason for row in rows if row.status == "answered"] == ["length", "length"]
+    told = summarise_answers(iter(rows), 2.0)
+    assert "5 questions (2 answered, 1 without context, 2 failed; 2 answers cut at the length limit, 1 empty)" in told
+    assert "kept from an earlier night" not in told
+    kept = summarise_answers([row.model_copy(update={"reused": True}) for row in rows], 2.0)
+    assert "5 kept from an earlier night" in kept
 
 
 def evaluation(generator=None):
