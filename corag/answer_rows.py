@@ -19,7 +19,10 @@ class Citation(BaseModel):
 
 
 class Latency(BaseModel):
-    """Milliseconds per stage: the stage's wall time for the batch divided by the batch's questions."""
+    """Milliseconds per stage: the wall time of a batch in the stage divided by the batch's questions.
+
+    Waiting for the next stage is not counted: with stages that overlap, the sum is less than what passed on the clock.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -33,7 +36,8 @@ class AnswerRow(BaseModel):
     """One answered, empty-handed or failed question.
 
     `answer` is null unless `status` is `answered`; `error` is one line where it is `failed`, and where a question
-    has `no_context` it says why. `citations` stand in the order in which the prompt used them.
+    has `no_context` it says why. `citations` stand in the order in which the prompt used them. `reused` marks an answer
+    of an earlier night whose grounds did not change.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -58,3 +62,4 @@ class AnswerRow(BaseModel):
     agent_version: str | None = None
     generator: str
     latency_ms: Latency = Latency()
+    reused: bool = False

@@ -1,14 +1,12 @@
-"""Keeps the rows of an answering run until all are there: one transaction a batch, one row a question."""
+"""Keeps the rows of an answering run until all are there: one row a question, batch by batch."""
 
-import os
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from corag.answer_rows import AnswerRow
-from corag.errors import InputError
 
-PARQUET = ".parquet"
+_ROWS_PER_QUERY = 500
 
 
 class AnswerStore:
@@ -34,50 +32,32 @@ class AnswerStore:
         """The qids that need no more work; a failed question is tried again by the next run."""
         return {qid for (qid,) in self._connection.execute("SELECT qid FROM rows WHERE status != 'failed'")}
 
-    def rows(self, qids: Sequence[str]) -> list[AnswerRow]:
-        """The rows of `qids` that are there, in that order."""
-        held = dict(self._connection.execute("SELECT qid, row FROM rows"))
-        return [AnswerRow.model_validate_json(held[qid]) for qid in qids if qid in held]
+    def rows(self, qids: Sequence[str]) -> Iterator[AnswerRow]:
+        """The rows of `qids` that are there, in that order; only some hundred are held at once."""
+        for start in range(0, len(qids), _ROWS_PER_QUERY):
+            part = qids[start : start + _ROWS_PER_QUERY]
+            marks = ",".join("?" * len(part))
+            held = dict(
+                self._connection.execute(f"SELECT qid, row FROM rows WHERE qid IN ({marks})", part)  # noqa: S608
+            )
+            yield from (AnswerRow.model_validate_json(held[qid]) for qid in part if qid in held)
+
+    @property
+    def complete(self) -> bool:
+        """Whether the run came to its end, with a row for every question."""
+        return bool(self._connection.execute("PRAGMA user_version").fetchone()[0])
+
+    def set_complete(self) -> None:
+        """Note that the run came to its end."""
+        with self._connection:
+            self._connection.execute("PRAGMA user_version = 1")
+
+    def begin_again(self) -> None:
+        """Forget all rows, in one transaction: the run starts from nothing."""
+        with self._connection:
+            self._connection.execute("DELETE FROM rows")
+            self._connection.execute("PRAGMA user_version = 0")
 
     def close(self) -> None:
         """Close the file."""
         self._connection.close()
-
-
-def write_answers(rows: Sequence[AnswerRow], out: Path) -> None:
-    """Write the answers file: aside first, then renamed, so that under its name it is whole or absent.
-
-    Raises:
-        InputError: the folder cannot be written.
-    """
-    aside = out.with_name(f".{out.name}.{os.getpid()}.part")
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        if out.suffix == PARQUET:
-            _write_parquet(rows, aside)
-        else:
-            with aside.open("w", encoding="utf-8", newline="\n") as file:
-                for row in rows:
-                    file.write(row.model_dump_json() + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-        aside.replace(out)
-    except OSError as error:
-        raise InputError(f"{out}: cannot write the answers ({error.strerror}); name another --out") from error
-
-
-def _write_parquet(rows: Sequence[AnswerRow], path: Path) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    text, integer, real = pa.string(), pa.int64(), pa.float64()
-    citation = pa.struct([("chunk_id", text), ("doc_id", text), ("start", integer), ("end", integer)])
-    latency = pa.struct([(stage, real) for stage in ("embed", "retrieve", "search", "generate")])
-    kinds = {
-        "citations": pa.list_(citation),
-        "latency_ms": latency,
-        **dict.fromkeys(("context_tokens", "prompt_tokens", "answer_tokens", "budget", "iterations"), integer),
-        **dict.fromkeys(("cost_coefficient", "exploration_coefficient", "benefit"), real),
-    }
-    schema = pa.schema([(name, kinds.get(name, text)) for name in AnswerRow.model_fields])
-    pq.write_table(pa.Table.from_pylist([row.model_dump(mode="json") for row in rows], schema), path)

@@ -2,6 +2,7 @@
 
 import difflib
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import UnionType
@@ -14,6 +15,17 @@ from corag.errors import ConfigError
 from corag.settings import SAMPLE, Config
 
 DEFAULT_CONFIG = Path("configs/default.yaml")
+
+
+class _Loader(yaml.SafeLoader):
+    """Reads 22:30 as text: YAML 1.1 takes it for the number 1350 in base 60."""
+
+
+_CLOCK_TIME = ("tag:yaml.org,2002:str", re.compile(r"\d+(?::\d+)+$"))
+_Loader.yaml_implicit_resolvers = {
+    first: [_CLOCK_TIME, *resolvers] if first in "0123456789" else resolvers
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
 
 
 def load_config(path: Path | None = None, overrides: Sequence[str] = ()) -> Config:
@@ -48,7 +60,7 @@ def load_config(path: Path | None = None, overrides: Sequence[str] = ()) -> Conf
 
 def _read_yaml(path: Path) -> dict[str, Any]:
     try:
-        loaded = yaml.safe_load(path.read_text(encoding="utf-8-sig"))
+        loaded = yaml.load(path.read_text(encoding="utf-8-sig"), Loader=_Loader)  # noqa: S506 - a safe loader
     except OSError as error:
         raise ConfigError(f"{path}: cannot read the configuration ({error.strerror}); pass -c FILE") from None
     except UnicodeDecodeError:
@@ -75,7 +87,7 @@ def _apply_override(raw: dict[str, Any], override: str) -> None:
         if not isinstance(target, dict):
             raise ConfigError(f"--set {override}: {section} is set to a value, not a section")
     try:
-        target[last] = yaml.safe_load(value)
+        target[last] = yaml.load(value, Loader=_Loader)  # noqa: S506 - a safe loader
     except yaml.YAMLError:
         target[last] = value
 

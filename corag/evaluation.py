@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from corag.agents import Agent
-from corag.answering import question_vectors
+from corag.answer_prepare import question_vectors
 from corag.generation_memo import GenerationMemo
 from corag.metrics import Interval, best_rouge, bootstrap
 from corag.prompts import build_prompt

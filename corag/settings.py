@@ -4,6 +4,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from corag.answer_limits import Deadline
+
 SAMPLE = "sample"
 """Stands for the bundled sample wherever a corpus or questions path is asked for."""
 
@@ -242,11 +244,14 @@ class PromotionSettings(Settings):
 
 
 class AnswerSettings(Settings):
-    """Batch answering."""
+    """Batch answering. `timeout_seconds` bounds one call of the generator, the two last keys the whole run."""
 
     batch_questions: int = Field(32, ge=1)
     lock_wait_seconds: float = Field(0.0, ge=0)
     timeout_seconds: float | None = Field(None, gt=0)
+    reuse: Literal["none", "unchanged"] = "none"
+    deadline: Deadline | None = None
+    token_limit: int | None = Field(None, ge=1)
 
 
 class RunnerSettings(Settings):

@@ -1,32 +1,45 @@
-"""Answer: questions in, one row each out; committed batch by batch, so that an interrupted run resumes."""
+"""Answer: questions in, one row each out; committed as they are finished, so that an interrupted run resumes."""
 
-import hashlib
-import json
 import logging
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Callable, Iterable
+from datetime import datetime
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
 
 from corag.agents import Agent, FixedAgent, check_fits
+from corag.answer_file import write_answers
+from corag.answer_limits import Limits, seconds_until
+from corag.answer_order import batches, most_promising
+from corag.answer_parts import AnswerParts
+from corag.answer_reuse import KeptAnswers, reuse_scope
 from corag.answer_rows import AnswerRow
-from corag.answer_store import AnswerStore, write_answers
-from corag.answering import AnswerParts, answer_batch
+from corag.answer_runs import RunRecord, begin, run_record, sole_run
+from corag.answer_store import AnswerStore
+from corag.answer_stream import Overlap, answer_stream
 from corag.components import Components
 from corag.errors import IncompleteError, InputError
 from corag.progress import progress
 from corag.retrieval import retrieve
 from corag.selection import select
-from corag.values import Question
+from corag.settings import Config
+from corag.values import Prompt, Question
 from flows.questions import load_questions, rejected_note
 from flows.runtime import open_components
 from flows.sweep_record import corpus_version
 from training.registry import connect, load_champion
 
 logger = logging.getLogger(__name__)
+
+_TEMPLATE_TOKENS = 64
+"""More than a chat template adds around two messages."""
+
+_ORDERING_SHARE = 0.1
+"""The part of the time to the deadline that may go into finding the most promising questions."""
 
 
 @flow(name="answer")
@@ -49,15 +62,23 @@ def answer_flow(
         raise InputError(f"{out}: answers are written as .jsonl or .parquet; name the file so")
     asked, rejected = load_questions(questions, parts.workspace, "answer", split, limit)
     agent = load_agent(parts)
-    identity = run_identity(parts, asked, agent)
-    with sole_run(parts, identity):
-        rows = answer_all(parts, asked, agent, identity)
-    write_answers(rows, Path(out))
-    summary = f"{summarise(rows, time.monotonic() - started)} → {out}"
-    failed = [row for row in rows if row.status == "failed"]
-    notes = [rejected_note(rejected, parts.workspace), *(f"{row.qid}: {row.error}" for row in failed[:5])]
+    record = run_record(
+        parts.config, asked, parts.generations.identity, corpus_version(parts), parts.store.version, agent
+    )
+    qids = [question.qid for question in asked]
+    with sole_run(record.identity, parts.workspace.locks, parts.config.answer.lock_wait_seconds):
+        store = AnswerStore(parts.workspace.runs / f"{record.identity}.sqlite")
+        try:
+            answer_all(parts, asked, agent, record, store, started)
+            write_answers(store.rows(qids), Path(out))
+            store.set_complete()
+            summary = f"{summarise(store.rows(qids), time.monotonic() - started)} → {out}"
+            failed = [f"{row.qid}: {row.error}" for row in store.rows(qids) if row.status == "failed"]
+        finally:
+            store.close()
     if failed or rejected:
-        raise IncompleteError("; ".join([summary, *(note for note in notes if note)]))
+        notes = [summary, rejected_note(rejected, parts.workspace), *failed[:5]]
+        raise IncompleteError("; ".join(note for note in notes if note))
     return summary
 
 
@@ -89,49 +110,45 @@ def load_agent(parts: Components) -> Agent:
     return champion
 
 
-def run_identity(parts: Components, questions: list[Question], agent: Agent) -> str:
-    """A hash of what the answers depend on: a change of questions, settings, corpus or champion is a new run."""
-    config = parts.config.model_dump(
-        mode="json", include={"seed", "retrieval", "rerankers", "search", "prompt", "embedder"}
-    )
-    told = {
-        "config": config,
-        "generator": parts.generations.identity,
-        "corpus": corpus_version(parts),
-        "agent": [agent.name, agent.version],
-        "questions": [(question.qid, question.question, dict(question.metadata)) for question in questions],
-    }
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode("utf-8", "replace")).hexdigest()[:16]
-
-
-@contextmanager
-def sole_run(parts: Components, identity: str) -> Iterator[None]:
-    """Hold this run alone; the lock goes with its owner, so that a killed run leaves none behind.
-
-    Raises:
-        InputError: another process is answering the same questions with the same settings.
-    """
-    from filelock import FileLock, Timeout
-
-    lock = FileLock(parts.workspace.locks / f"answer-{identity}.lock")
-    try:
-        lock.acquire(timeout=parts.config.answer.lock_wait_seconds)
-    except Timeout:
-        raise InputError(
-            f"another process is answering these questions with these settings (run {identity}); wait for it, or set "
-            "answer.lock_wait_seconds to wait here"
-        ) from None
-    try:
-        yield
-    finally:
-        lock.release()
-
-
 @task(cache_policy=NO_CACHE, persist_result=False)
-def answer_all(parts: Components, questions: list[Question], agent: Agent, identity: str) -> list[AnswerRow]:
-    """The rows of all questions, in their order; those of an earlier attempt at this run are kept."""
+def answer_all(
+    parts: Components, questions: list[Question], agent: Agent, record: RunRecord, store: AnswerStore, started: float
+) -> None:
+    """A row in `store` for every question; those of an earlier attempt at this run are kept.
+
+    `started` is the monotonic moment from which `answer.deadline` counts.
+    """
     config = parts.config
-    answer_parts = AnswerParts(
+    if news := begin(record, parts.workspace.runs):
+        logger.warning("%s", news)
+    if store.complete and config.answer.reuse == "unchanged":
+        # Another night of the same questions: each answer is looked at again, and kept where its grounds still hold.
+        store.begin_again()
+    finished = store.finished()
+    logger.info("run %s: %d questions, %d answered before", record.identity, len(questions), len(finished))
+    pending = [question for question in questions if question.qid not in finished]
+    answering = answer_parts(parts, agent)
+    limits = run_limits(parts, started)
+    size = config.answer.batch_questions
+    with progress("answer", len(questions)) as advance:
+        advance(len(questions) - len(pending))
+        if limits.ends:
+            ordered = most_promising(pending, answering.retrieve, size, limits.share(_ORDERING_SHARE))
+            work = batches(ordered, (), size)
+        else:
+            work = batches(questions, finished, size)
+        for rows in answer_stream(work, answering, limits, overlap(config)):
+            store.put(rows)
+            advance(len(rows))
+
+
+def answer_parts(parts: Components, agent: Agent) -> AnswerParts:
+    """The parts of a configuration as answering takes them."""
+    config = parts.config
+    kept = None
+    if config.answer.reuse == "unchanged":
+        kept = KeptAnswers(parts.memo.table("answers"), reuse_scope(config, parts.generations.identity))
+    return AnswerParts(
         embed=parts.embedder.embed,
         retrieve=lambda batch: retrieve(parts.store, parts.embedder, batch, config.retrieval),
         agent=agent,
@@ -140,32 +157,55 @@ def answer_all(parts: Components, questions: list[Question], agent: Agent, ident
         prompt=config.prompt,
         generator=config.generator.model or "SmolLM2-135M-Instruct",
         budget=config.search.budget,
+        fixed=parts.fixed,
+        kept=kept,
+        most_tokens=_most_tokens(parts),
     )
-    store = AnswerStore(parts.workspace.runs / f"{identity}.sqlite")
-    try:
-        done = store.finished()
-        pending = [question for question in questions if question.qid not in done]
-        logger.info("run %s: %d questions, %d answered before", identity, len(questions), len(questions) - len(pending))
-        with progress("answer", len(questions)) as advance:
-            advance(len(questions) - len(pending))
-            for start in range(0, len(pending), config.answer.batch_questions):
-                batch = pending[start : start + config.answer.batch_questions]
-                store.put(answer_batch(batch, answer_parts))
-                advance(len(batch))
-        return store.rows([question.qid for question in questions])
-    finally:
-        store.close()
 
 
-def summarise(rows: list[AnswerRow], seconds: float) -> str:
+def run_limits(parts: Components, started: float) -> Limits:
+    """The limits of a run that began at that monotonic moment."""
+    answer = parts.config.answer
+    deadline = None
+    if answer.deadline is not None:
+        now = datetime.now(ZoneInfo(parts.config.schedule.timezone))
+        passed = time.monotonic() - started if isinstance(answer.deadline, float) else 0.0
+        deadline = time.monotonic() + seconds_until(answer.deadline, now) - passed
+    generations = parts.generations
+    return Limits(deadline=deadline, token_limit=answer.token_limit, given_up=lambda: generations.given_up)
+
+
+def overlap(config: Config) -> Overlap:
+    """How the stages overlap: a server is kept busy with single prompts, a model in this process with whole batches."""
+    answer, generator = config.answer, config.generator
+    if generator.kind == "openai":
+        return Overlap(generator.concurrency, 1, answer.batch_questions, answer.timeout_seconds)
+    return Overlap(1, answer.batch_questions, 1, answer.timeout_seconds, in_turn=True)
+
+
+def _most_tokens(parts: Components) -> Callable[[Prompt], int]:
+    def most(prompt: Prompt) -> int:
+        texts = sum(parts.tokenizer.counts([prompt.system, prompt.user]))
+        return texts + _TEMPLATE_TOKENS + parts.config.generator.max_answer_tokens
+
+    return most
+
+
+def summarise(rows: Iterable[AnswerRow], seconds: float) -> str:
     """Counts by status, tokens beside the budget, and the share of agent and fixed configurations."""
-    count = {status: sum(row.status == status for row in rows) for status in ("answered", "no_context", "failed")}
-    agent = sum(row.config_source == "agent" for row in rows)
-    cut = sum(row.finish_reason == "length" for row in rows)
-    empty = sum(row.status == "answered" and not row.answer for row in rows)
-    tokens = sum(row.context_tokens for row in rows) / max(1, len(rows))
+    count: Counter[str] = Counter()
+    for row in rows:
+        count["all"] += 1
+        count[row.status] += 1
+        count[row.config_source] += 1
+        count["cut"] += row.finish_reason == "length"
+        count["empty"] += row.status == "answered" and not row.answer
+        count["reused"] += row.reused
+        count["tokens"] += row.context_tokens
+    reused = f", {count['reused']} kept from an earlier night" if count["reused"] else ""
     return (
-        f"answer: {len(rows)} questions ({count['answered']} answered, {count['no_context']} without context, "
-        f"{count['failed']} failed; {cut} answers cut at the length limit, {empty} empty), configuration by agent "
-        f"{agent} / fixed {len(rows) - agent}, mean context {tokens:.0f} tokens, {seconds:.1f} s"
+        f"answer: {count['all']} questions ({count['answered']} answered, {count['no_context']} without context, "
+        f"{count['failed']} failed; {count['cut']} answers cut at the length limit, {count['empty']} empty{reused}), "
+        f"configuration by agent {count['agent']} / fixed {count['fixed']}, "
+        f"mean context {count['tokens'] / max(1, count['all']):.0f} tokens, {seconds:.1f} s"
     )

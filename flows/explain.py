@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from corag.answering import question_vectors
+from corag.answer_prepare import question_vectors
 from corag.errors import InputError
 from corag.explain import Explanation, as_page, as_text, grow_tree, marginal_benefits
 from corag.prompts import build_prompt

@@ -7,15 +7,18 @@ import numpy as np
 import pytest
 
 from corag.agents import Choice, FixedAgent
+from corag.answer_file import write_answers
+from corag.answer_parts import AnswerParts
 from corag.answer_rows import AnswerRow
-from corag.answer_store import AnswerStore, write_answers
-from corag.answering import AnswerParts, answer_batch
+from corag.answer_store import AnswerStore
+from corag.answering import answer_batch
 from corag.errors import InputError
 from corag.evaluation import NAIVE, EvaluationParts, evaluate, summarise, summary_table
 from corag.retrieval import Retrieval
 from corag.selection import Chosen
 from corag.settings import MetricSettings, PromptSettings
-from corag.values import Candidate, Configuration, Question
+from corag.values import Candidate, Configuration, Generation, Question
+from flows.answer import summarise as summarise_answers
 from tests.test_sweep import EchoGenerator, chunk, memoised
 
 FIXED = Configuration("good", 10, 0.1, 2.4)
@@ -45,18 +48,20 @@ def search(selections):
     return found
 
 
-def parts(generator=None, agent=None):
+def parts(generator=None, agent=None, **changes):
     """The parts of answering."""
-    return AnswerParts(
-        embed=lambda texts: None,
-        retrieve=retrieve,
-        agent=agent or FixedAgent(FIXED),
-        search=search,
-        generations=memoised(generator or EchoGenerator()),
-        prompt=PromptSettings(),
-        generator="echo",
-        budget=64,
-    )
+    given = {
+        "embed": lambda texts: None,
+        "retrieve": retrieve,
+        "agent": agent or FixedAgent(FIXED),
+        "search": search,
+        "generations": memoised(generator or EchoGenerator()),
+        "prompt": PromptSettings(),
+        "generator": "echo",
+        "budget": 64,
+        "fixed": FIXED,
+    }
+    return AnswerParts(**given | changes)
 
 
 QUESTIONS = [Question(qid, f"{qid}?") for qid in ("b", "unsearchable", "poor", "a", "broken")]
@@ -115,9 +120,9 @@ def test_rows_are_kept_until_all_are_there(tmp_path):
     store.put(rows)
     store.put([replaced := rows[0].model_copy(update={"answer": "better"})])
     assert store.finished() == {"b", "poor", "a"}
-    assert store.rows(["a", "b", "never"]) == [rows[3], replaced]
+    assert list(store.rows(["a", "b", "never"])) == [rows[3], replaced]
     store.close()
-    assert AnswerStore(tmp_path / "run.sqlite").rows(["b"]) == [replaced]
+    assert list(AnswerStore(tmp_path / "run.sqlite").rows(["b"])) == [replaced]
 
 
 @pytest.mark.parametrize("name", ["a.jsonl", "a.parquet"])
@@ -144,6 +149,37 @@ def test_an_unwritable_place_is_named(tmp_path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(InputError, match=r"a\.jsonl"):
         write_answers([], tmp_path / "file" / "a.jsonl")
+
+
+def test_an_odd_answer_is_written_like_any_other(tmp_path):
+    """CFG-04: a lone surrogate in a question or an answer is replaced; the other rows survive."""
+
+    class Odd(EchoGenerator):
+        def generate(self, prompts):
+            return [replace(one, text="x\ud835") for one in super().generate(prompts)]
+
+    rows = answer_batch([Question("b", "b \ud83d?"), *QUESTIONS[1:]], parts(Odd()))
+    write_answers(rows, tmp_path / "a.jsonl")
+    first, *others = (tmp_path / "a.jsonl").read_text(encoding="utf-8").split("\n")
+    assert json.loads(first)["answer"] == "x\ufffd"
+    assert json.loads(first)["question"] == "b \ufffd?"
+    assert len(others) == len(QUESTIONS)
+
+
+def test_the_summary_counts_cut_and_empty_answers():
+    """BAT-04: each row says why its answer ended; those cut at the limit and the empty ones are counted."""
+
+    class Short(EchoGenerator):
+        def _answer(self, prompt):
+            return Generation("" if "about a" in prompt.user else "four words and cut", 9, 4, "length")
+
+    rows = answer_batch(QUESTIONS, parts(Short()))
+    assert [row.finish_reason for row in rows if row.status == "answered"] == ["length", "length"]
+    told = summarise_answers(iter(rows), 2.0)
+    assert "5 questions (2 answered, 1 without context, 2 failed; 2 answers cut at the length limit, 1 empty)" in told
+    assert "kept from an earlier night" not in told
+    kept = summarise_answers([row.model_copy(update={"reused": True}) for row in rows], 2.0)
+    assert "5 kept from an earlier night" in kept
 
 
 def evaluation(generator=None):

@@ -11,6 +11,7 @@ from corag.generators import generator_identity, load_generator
 from corag.generators.chat import ChatFormat, load_chat_tokenizer
 from corag.generators.convert import converted_smollm2
 from corag.generators.greedy import continuation_means, greedy_decode
+from corag.generators.local_model import check_memory
 from corag.packaged import minilm_folder
 from corag.settings import GeneratorSettings
 from corag.values import Prompt
@@ -123,9 +124,11 @@ def test_conversion_happens_once(smollm2):
     assert [path.name for path in MODELS.glob(".*.part")] == []
 
 
-def test_the_own_template_starts_with_one_bos(smollm2):
-    """BAT-05: the packaged model's prompt begins with one BOS, and its count is what is sent."""
-    chat = ChatFormat(load_chat_tokenizer(converted_smollm2(MODELS), "m"), "auto", "m")
+def test_the_own_template_starts_with_one_bos(smollm2, caplog):
+    """BAT-05: the packaged model's prompt begins with one BOS, its count is what is sent, and the choice is logged."""
+    with caplog.at_level(logging.INFO, logger="corag"):
+        chat = ChatFormat(load_chat_tokenizer(converted_smollm2(MODELS), "m"), "auto", "m")
+    assert "m: prompts have its own chat template" in caplog.text
     ids = chat.ids(PROMPTS[0])
     assert chat.kind == "own"
     assert ids[0] == 1
@@ -235,3 +238,10 @@ def test_a_missing_model_is_one_line(tmp_path):
             load_generator(settings(model=str(folder)), tmp_path)
         assert str(folder) in str(caught.value)
         assert "\n" not in str(caught.value)
+
+
+def test_too_little_memory_is_said_before_a_model_is_moved():
+    """BAT-06: needed and free memory stand in the message, with what to do."""
+    check_memory("m", needed=3_000_000_000, free=3_000_000_000)
+    with pytest.raises(ModelError, match=r"m: its weights need 3\.0 GB of GPU memory and 2\.5 GB are free; end what"):
+        check_memory("m", needed=3_000_000_000, free=2_500_000_000)

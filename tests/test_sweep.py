@@ -33,6 +33,7 @@ class EchoGenerator:
 
     name = identity = "echo"
     context_length = 100
+    given_up = False
 
     def __init__(self, fail_on="", stop_after=None):
         self.fail_on, self.stop_after, self.seen = fail_on, stop_after, []

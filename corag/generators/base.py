@@ -18,6 +18,11 @@ class Generator(Protocol):
     identity: str
     context_length: int
 
+    @property
+    def given_up(self) -> bool:
+        """Whether it waits on a server that is down and did not come back in time."""
+        ...
+
     def count_prompt(self, prompt: Prompt) -> int:
         """Tokens of the prompt with its chat template: as many as are really sent."""
         ...

@@ -82,6 +82,7 @@ def _decide(tokenizer: Any, wanted: str, model: str) -> TemplateKind:
     if wanted == "plain":
         return "plain"
     if tokenizer.chat_template:
+        logger.info("%s: prompts have its own chat template", model)
         return "own"
     if wanted == "own":
         raise ModelError(

@@ -1,5 +1,6 @@
 """Finds and loads the model of an in-process generator."""
 
+import gc
 from collections.abc import Set
 from pathlib import Path
 from typing import Any
@@ -71,14 +72,25 @@ def load_causal_model(folder: Path, settings: GeneratorSettings) -> Any:
         raise ModelError(f"{folder}: the generator cannot be loaded ({reason}); restore the folder") from None
     if not torch.cuda.is_available():
         return model
-    needed = sum(part.numel() * part.element_size() for part in model.parameters())
+    # What an earlier stage of this process has let go of counts as free only after this.
+    gc.collect()
+    torch.cuda.empty_cache()
     free, _ = torch.cuda.mem_get_info()
+    check_memory(name, sum(part.numel() * part.element_size() for part in model.parameters()), free)
+    return model.to("cuda")
+
+
+def check_memory(name: str, needed: int, free: int) -> None:
+    """Refuses a model whose weights need more bytes of GPU memory than are free.
+
+    Raises:
+        ModelError: both figures, and what to do.
+    """
     if needed > free:
         raise ModelError(
             f"{name}: its weights need {needed / 1e9:.1f} GB of GPU memory and {free / 1e9:.1f} GB are free; "
             "end what holds the rest, or take a smaller model or generator.kind openai"
         )
-    return model.to("cuda")
 
 
 def end_ids(tokenizer: Any, model: Any) -> Set[int]:

@@ -82,17 +82,30 @@ class OpenAIGenerator:
         return {model.id: (model.model_extra or {}).get("max_model_len") for model in offered.data}
 
     def generate(self, prompts: Sequence[Prompt]) -> list[Generation]:
-        """One generation a prompt, in the order of `prompts`; a request that fails for good has an `error`."""
+        """One generation a prompt, in the order of `prompts`; a request that fails for good has an `error`.
+
+        Prompts that share a beginning are sent next to each other, for servers that cache prefixes. Several threads
+        may generate at once; the limit of concurrent requests holds for each of them.
+        """
         self._breaker.renew()
+        if len(prompts) == 1:
+            return [self._without_key(self._answer(prompts[0]))]
+        order = sorted(range(len(prompts)), key=lambda index: (prompts[index].system, prompts[index].user))
         with ThreadPoolExecutor(self._settings.concurrency, thread_name_prefix="generate") as pool:
             try:
-                generations = list(pool.map(self._answer, prompts))
+                answers = pool.map(self._answer, [prompts[index] for index in order])
+                generations = dict(zip(order, answers, strict=True))
             except BaseException:
                 # An interrupt must not wait for pauses and retries.
                 self._stopped.set()
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
-        return [replace(one, error=self._hidden(one.error)) if one.error is not None else one for one in generations]
+        return [self._without_key(generations[index]) for index in range(len(prompts))]
+
+    @property
+    def given_up(self) -> bool:
+        """Whether the server is down and did not come back within `give_up_seconds`."""
+        return self._breaker.given_up
 
     def close(self) -> None:
         """Close the connections; requests on their way fail."""
@@ -152,6 +165,9 @@ class OpenAIGenerator:
         except (openai.OpenAIError, ValueError):
             return False
         return True
+
+    def _without_key(self, generation: Generation) -> Generation:
+        return replace(generation, error=self._hidden(generation.error)) if generation.error is not None else generation
 
     def _hidden(self, text: str) -> str:
         return text if self._key == "EMPTY" else text.replace(self._key, "***")

@@ -40,6 +40,7 @@ class TransformersGenerator:
         self.name = model_name(settings)
         self.weights = local_weights(settings)
         self.identity = local_identity(settings)
+        self.given_up = False
         self._settings = settings
         self._tokenizer = load_chat_tokenizer(folder, self.name)
         self._chat = ChatFormat(self._tokenizer, settings.chat_template, self.name)
