@@ -43,7 +43,7 @@ format: $(READY) ## format the code
 	@$(BIN)/ruff format --quiet .
 
 bench: $(READY) ## run every benchmark and print its figures
-	@for file in benchmarks/[a-z]*.py; do $(BIN)/python -m benchmarks.$$(basename $$file .py) || exit 1; done
+	@for file in $$(grep -l __main__ benchmarks/*.py); do $(BIN)/python -m benchmarks.$$(basename $$file .py) || exit 1; done
 
 clean: ## remove the workspace and the tracking data, but not .venv
 	@rm -rf workspace mlruns/mlflow.db mlruns/artifacts

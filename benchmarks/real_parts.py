@@ -19,8 +19,16 @@ def fresh_parts(config_file: Path | None, overrides: list[str], root: Path) -> C
     config = load_config(config_file, overrides)
     models = Workspace(Path(config.workspace).absolute()).models
     workspace = Workspace(root)
-    (root / "models").symlink_to(models, target_is_directory=True)
+    link_models(root, models)
     return Components(config, workspace)
+
+
+def link_models(root: Path, models: Path) -> None:
+    """Let the workspace at `root` use the converted models of another one."""
+    link = root / "models"
+    if not link.is_symlink():
+        models.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(models, target_is_directory=True)
 
 
 def ingest_corpus(parts: Components, paths: list[str]) -> int:

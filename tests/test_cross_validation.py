@@ -14,7 +14,7 @@ DATA = toy_input(train=50, held_out=0)
 
 
 def judge(data, tmp_path, **options):
-    """the cross-validated replay of a shortly trained agent."""
+    """The cross-validated replay of a shortly trained agent."""
     return cross_validate(data, SETTINGS, configured=FIXED, seed=3, work=tmp_path, folds=3, samples=100, **options)
 
 
