@@ -83,11 +83,12 @@ def learning_curve(
 def rearranged(data: TrainingInput, train: Sequence[int], held_out: Sequence[int]) -> TrainingInput:
     """The same sweep with these rows as its two parts, and no others."""
     rows = np.array([*train, *held_out], dtype=np.int64)
-    parts: tuple[Part, ...] = (*("train" for _ in train), *("held_out" for _ in held_out))
+    inside: list[Part] = ["train"] * len(train)
+    outside: list[Part] = ["held_out"] * len(held_out)
     return replace(
         data,
         questions=tuple(data.questions[row] for row in rows),
-        parts=parts,
+        parts=(*inside, *outside),
         vectors=data.vectors[rows],
         rouge_l=data.rouge_l[rows],
         tokens=data.tokens[rows],
