@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from training.drawing import draw
+from corag.drawing import draw
 from training.policies import AGENT, BEST_FIXED, ORACLE
 from training.train import TrainingResult
 

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from corag.drawing import draw
 from corag.labels import count_reasons
 from corag.values import Label
 from training.csv_text import csv_text
-from training.drawing import draw
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
