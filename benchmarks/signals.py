@@ -2,17 +2,18 @@
 
     python -m benchmarks.signals [-c CONFIG] [--data DIR] [--questions N] [--kinds dense static …] [--out FILE]
 
-For each question the six nearest chunks are scored alone and in every order of two within the budget. `--data` takes
-a folder with corpus.jsonl and questions.jsonl (cut into chunks of about 90 words here); without it the candidates come
-from the store of the configuration (run `corag ingest` first) and the questions from `questions.train`.
+For each question the six nearest chunks are scored alone and in every order of two within the budget. The questions
+are training questions of the sample; `--data` takes a folder with corpus.jsonl and questions.jsonl instead, of which
+the documents that the drawn questions need are read, and ten others a question. `likelihood` is slow and left out
+unless `--kinds` names it.
 """
 
 import argparse
 import itertools
 import json
 import random
-import re
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,16 +21,19 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.real_parts import fresh_parts, ingest_corpus, training_questions
 from corag.components import Components
-from corag.config import load_config
 from corag.embedders.minilm import MiniLM
+from corag.questions import read_questions
 from corag.rerankers import Reranker, load_reranker
-from corag.settings import SAMPLE, Config, RerankerSettings
-from corag.workspace import Workspace
+from corag.retrieval import retrieve
+from corag.settings import SAMPLE, RerankerSettings
+from corag.values import Question
 
 KINDS = ("dense", "late-interaction", "likelihood", "static", "lexical")
+DEFAULT_KINDS = tuple(kind for kind in KINDS if kind != "likelihood")
 CANDIDATES = 6
-WORDS_PER_CHUNK = 90
+OTHER_DOCUMENTS = 10
 
 
 @dataclass(frozen=True)
@@ -62,19 +66,21 @@ def main() -> None:
     parser.add_argument("--set", action="append", default=[], dest="overrides")
     parser.add_argument("--data", type=Path)
     parser.add_argument("--questions", type=int, default=24)
-    parser.add_argument("--kinds", nargs="*", default=list(KINDS), choices=KINDS)
+    parser.add_argument("--kinds", nargs="*", default=list(DEFAULT_KINDS), choices=KINDS)
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
-    config = load_config(arguments.config, arguments.overrides)
-    components = Components(config, Workspace(Path(config.workspace)))
-    if arguments.data:
-        cases, corpus = cases_of_folder(arguments.data, arguments.questions, components)
-    else:
-        cases, corpus = cases_of_store(config, arguments.questions, components)
     verdicts = {}
-    for kind in arguments.kinds:
-        verdicts[kind] = judge(load_signal(kind, components, corpus), cases, config.search.budget)
-        sys.stderr.write(f"{kind}: {verdicts[kind].pairs_per_second:.1f} pairs/s\n")
+    with tempfile.TemporaryDirectory() as root:
+        parts = fresh_parts(arguments.config, arguments.overrides, Path(root))
+        if arguments.data:
+            corpus, questions = part_of_folder(arguments.data, arguments.questions, parts.config.seed, Path(root))
+        else:
+            corpus, questions = SAMPLE, training_questions(SAMPLE, arguments.questions, parts.config.seed)
+        ingest_corpus(parts, [corpus])
+        cases, texts = cases_of(questions, parts), [chunk.text for chunk in parts.chunks]
+        for kind in arguments.kinds:
+            verdicts[kind] = judge(load_signal(kind, parts, texts), cases, parts.config.search.budget)
+            sys.stderr.write(f"{kind}: {verdicts[kind].pairs_per_second:.1f} pairs/s\n")
     table = "\n".join(report(verdicts, cases))
     sys.stdout.write(table + "\n")
     for figure in figures(verdicts, len(cases)):
@@ -163,18 +169,11 @@ def figures(verdicts: dict[str, Verdict], count: int) -> Iterator[dict[str, obje
         yield {"figure": f"signal_disagreement_{kind}_{other}", "value": round(apart(one, second)[1], 3), "n": count}
 
 
-def cases_of_store(config: Config, count: int, components: Components) -> tuple[list[Case], list[str]]:
-    """Cases from the filled store and the training questions of the configuration."""
-    from corag.questions import read_questions
-    from corag.retrieval import retrieve
-
-    source = config.questions.train
-    reading = read_questions(source, split="train" if source == SAMPLE else None)
-    questions = [one for one in reading.questions if one.relevant_ids]
-    questions = random.Random(config.seed).sample(questions, min(count, len(questions)))
-    settings = config.retrieval.model_copy(update={"top_k": CANDIDATES})
-    found = retrieve(components.store, components.embedder, questions, settings)
-    cases = [
+def cases_of(questions: Sequence[Question], parts: Components) -> list[Case]:
+    """The questions with their nearest chunks in the filled store."""
+    settings = parts.config.retrieval.model_copy(update={"top_k": CANDIDATES})
+    found = retrieve(parts.store, parts.embedder, questions, settings)
+    return [
         Case(
             question.question,
             tuple(one.chunk.text for one in retrieval.candidates),
@@ -183,47 +182,20 @@ def cases_of_store(config: Config, count: int, components: Components) -> tuple[
         )
         for question, retrieval in zip(questions, found, strict=True)
     ]
-    return cases, [chunk.text for chunk in components.chunks]
 
 
-def cases_of_folder(folder: Path, count: int, components: Components) -> tuple[list[Case], list[str]]:
-    """Cases from a folder with corpus.jsonl and questions.jsonl: some documents, and the questions about them."""
-    from corag.generators.chat import load_chat_tokenizer
-    from corag.generators.local_model import local_folder
-
+def part_of_folder(folder: Path, count: int, seed: int, root: Path) -> tuple[str, list[Question]]:
+    """A file of some documents of corpus.jsonl, and the questions drawn from questions.jsonl that ask about them."""
+    chooser = random.Random(seed)
+    asked = [one for one in read_questions(str(folder / "questions.jsonl")).questions if one.relevant_ids]
+    questions = chooser.sample(asked, min(count, len(asked)))
     documents = [json.loads(line) for line in (folder / "corpus.jsonl").open(encoding="utf-8")]
-    questions = [json.loads(line) for line in (folder / "questions.jsonl").open(encoding="utf-8")]
-    chooser = random.Random(components.config.seed)
-    questions = chooser.sample([one for one in questions if one.get("relevant_ids")], count)
-    wanted = {name for one in questions for name in one["relevant_ids"]}
-    others = chooser.sample(documents, min(len(documents), 10 * count))
-    kept = {one["doc_id"]: one["text"] for one in documents if one["doc_id"] in wanted} | {
-        one["doc_id"]: one["text"] for one in others
-    }
-    chunks = [(name, text) for name in sorted(kept) for text in cut(kept[name])]
-    embedder = MiniLM(None, 512, 32)
-    vectors = embedder.embed([text for _, text in chunks])
-    tokenizer = load_chat_tokenizer(local_folder(components.config.generator, components.workspace.models), "generator")
-    cases = []
-    for question, vector in zip(questions, embedder.embed([one["question"] for one in questions]), strict=True):
-        nearest = np.argsort(-(vectors @ vector), kind="stable")[:CANDIDATES]
-        texts = tuple(chunks[index][1] for index in nearest)
-        costs = tuple(len(tokenizer(text)["input_ids"]) for text in texts)
-        relevant = tuple(chunks[index][0] in question["relevant_ids"] for index in nearest)
-        cases.append(Case(question["question"], texts, costs, relevant))
-    return cases, [text for _, text in chunks]
-
-
-def cut(text: str) -> Iterator[str]:
-    """Whole sentences up to about 90 words."""
-    held: list[str] = []
-    for sentence in re.split(r"(?<=[.!?])\s+", text):
-        if held and len(" ".join([*held, sentence]).split()) > WORDS_PER_CHUNK:
-            yield " ".join(held)
-            held = []
-        held.append(sentence)
-    if held:
-        yield " ".join(held)
+    wanted = {name for one in questions for name in one.relevant_ids}
+    wanted |= {one["doc_id"] for one in chooser.sample(documents, min(len(documents), OTHER_DOCUMENTS * count))}
+    path = root / "corpus.jsonl"
+    kept = [json.dumps(one) for one in documents if one["doc_id"] in wanted]
+    path.write_text("\n".join(kept) + "\n", encoding="utf-8")
+    return str(path), questions
 
 
 if __name__ == "__main__":

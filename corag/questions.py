@@ -51,7 +51,7 @@ def read_questions(source: str, split: str | None = None) -> QuestionReading:
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); check its rights") from None
     if not present:
-        raise InputError(f"{path}: no such file of questions")
+        raise InputError(f"{path}: no such file of questions; check the path, or write the file there")
     questions: dict[str, Question] = {}
     rejected: list[Rejected] = []
     for record in read_records(path):

@@ -37,7 +37,8 @@ def outcome(command: str, config: Path | None, overrides: Sequence[str] | None, 
         if debug:
             raise
         code = EXIT_INCOMPLETE if isinstance(error, IncompleteError) else EXIT_FAILED
-        _end(f"corag {command}: {error}", code)
+        # A summary names its stage already.
+        _end(f"corag {command}: {str(error).removeprefix(f'{command}: ')}", code)
     except KeyboardInterrupt:
         _end(f"corag {command}: interrupted; run the same command again to resume", EXIT_INTERRUPTED)
     except BrokenPipeError:

@@ -28,9 +28,9 @@ STATIC = ("--set", "embedder.kind=static")
 
 
 def told(result, code: int) -> str:
-    """What a command that ended with `code` says in its last line."""
+    """What a command that ended with `code` says in its last line: on stdout, or, when it failed, on stderr."""
     assert result.exit_code == code, (result.output, result.exception)
-    return result.output.strip().split("\n")[-1]
+    return (result.stderr if code else result.stdout).strip().split("\n")[-1]
 
 
 @pytest.mark.usefixtures("prefect_server")
