@@ -69,8 +69,8 @@ class RunnerSettings(Settings):
     """Where the pieces of large work run: threads here, or the processes of a Dask or Ray cluster.
 
     Without an `address` a cluster of `workers` processes is started on this machine. Workers elsewhere must see the
-    workspace and the models under the same paths. A piece of embedding has `piece_texts` texts; one that fails with its
-    worker is tried `retries` times more.
+    workspace and the models under the same paths. A piece of embedding has `piece_texts` texts, one of a sweep
+    `sweep.batch_questions` questions; one that fails with its worker is tried `retries` times more.
     """
 
     kind: Literal["threads", "dask", "ray"] = "threads"

@@ -9,13 +9,12 @@ from corag.headroom import Headroom, measure_headroom, require_headroom
 from corag.memo import Memo
 from corag.progress import progress
 from corag.references import generated_references
-from corag.retrieval import retrieve
-from corag.selection import select
-from corag.sweep import Stages, SweepOutcome, SweepParts, sweep
+from corag.sweep import SweepOutcome
 from corag.sweep_files import Part, read_record
 from corag.values import Chunk, Question
 from flows.questions import load_questions
 from flows.runtime import open_components
+from flows.sweep_pieces import fill_memory, try_each
 from flows.sweep_planning import grids, headroom_cases, planned_work, relevant_chunks
 from flows.sweep_record import keep, summarise, sweep_fingerprint
 
@@ -94,21 +93,10 @@ def check_headroom(
 
 @task(cache_policy=NO_CACHE, persist_result=False)
 def try_configurations(parts: Components, questions: list[Question], sides: dict[str, Part]) -> SweepOutcome:
-    """The trials of every question: of the whole grid, or in two stages for the training questions."""
-    config = parts.config
-    sweep_parts = SweepParts(
-        retrieve=lambda batch: retrieve(parts.store, parts.embedder, batch, config.retrieval),
-        search=lambda selections: select(selections, parts.scorers(), config.search, config.seed),
-        generations=parts.generations,
-        prompt=config.prompt,
-        metrics=config.metrics,
-    )
-    whole, coarse = grids(parts)
-    # Replay needs every configuration of a held-out question.
-    train = frozenset(qid for qid, side in sides.items() if side == "train")
-    stages = Stages(coarse, train, config.search) if coarse is not None else None
+    """The trials of every question; over the configured runner where it has more workers than this process."""
+    fill_memory(parts, questions, sides)
     with progress("sweep (questions)", len(questions)) as advance:
-        return sweep(questions, whole, sweep_parts, config.sweep, advance, stages)
+        return try_each(parts, questions, sides, advance)
 
 
 def plan_sweep(config_file: str | None, overrides: list[str], questions: str | None, limit: int | None) -> str:

@@ -7,6 +7,7 @@ from prefect import flow
 
 from corag.errors import ConfigError, ModelError
 from corag.settings import RunnerSettings
+from corag.sweep_files import read_sweep
 from flows.runners import run_pieces, started, task_runner
 from tests import piece_tasks
 from tests.conftest import TOWNS, Project
@@ -103,4 +104,26 @@ def test_an_ingest_gives_the_same_on_every_runner(project, kind):
     assert done.exit_code == 0, (done.stderr, done.exception)
     assert f"{len(TOWNS)} added" in done.stdout
     assert stored(project) == wanted
+    assert list((project.root / "ws" / "cache" / "pieces").iterdir()) == []
+
+
+@pytest.mark.usefixtures("prefect_server")
+@pytest.mark.parametrize(
+    "kind", ["threads", pytest.param("dask", marks=pytest.mark.slow), pytest.param("ray", marks=pytest.mark.slow)]
+)
+def test_a_sweep_gives_the_same_on_every_runner(project, finished, kind):
+    """Trials and labels are those of a sweep in this process, and what its workers scored and generated is counted."""
+    needs(kind)
+    assert project.run("ingest").exit_code == 0
+    spread = ["--set", f"runner.kind={kind}", "--set", "runner.workers=2", "--set", "sweep.batch_questions=3"]
+    done = project.run("sweep", *spread)
+    assert done.exit_code == 0, (done.stderr, done.exception)
+    mine, plain = (read_sweep(one.root / "ws" / "sweep") for one in (project, finished))
+    told = ["qid", "reranker", "iterations", "cost_coefficient", "chunk_ids", "benefit", "scored", "error"]
+    # Scored in other batches, so that sums may differ in their last digits.
+    assert mine.trials[told].to_json(double_precision=4) == plain.trials[told].to_json(double_precision=4)
+    assert [label.qid for label in mine.labels] == [label.qid for label in plain.labels]
+    for work, done_now in (("pairs", "scored"), ("calls", "made")):
+        assert mine.record[work][done_now] > 0
+        assert mine.record[work][done_now] == plain.record[work][done_now]
     assert list((project.root / "ws" / "cache" / "pieces").iterdir()) == []
