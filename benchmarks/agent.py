@@ -144,9 +144,8 @@ def print_replay(judged: Replay) -> None:
     print("\n| slice | questions | agent | best fixed | oracle |\n|---|---|---|---|---|")
     cells = {(row.slice, row.method): row for row in judged.slices}
     for name in dict.fromkeys(row.slice for row in judged.slices):
-        row = cells[name, AGENT]
-        others = " | ".join(f"{cells[name, method].rouge_l:.3f}" for method in (BEST_FIXED, ORACLE))
-        print(f"| {name} | {row.n} | {row.rouge_l:.3f} | {others} |")
+        means = " | ".join(f"{cells[name, method].rouge_l:.3f}" for method in (AGENT, BEST_FIXED, ORACLE))
+        print(f"| {name} | {cells[name, AGENT].n} | {means} |")
     sys.stdout.flush()
 
 

@@ -27,6 +27,7 @@ from corag.readers import Reading, read_documents
 from corag.settings import SAMPLE, ChunkingSettings, StoreSettings
 from corag.survey import survey_documents
 from corag.tokens import Tokenizer, load_tokenizer
+from corag.values import Chunk, Document
 from corag.workspace import Workspace
 
 SIZES = (10_000, 100_000, 1_000_000)
@@ -60,7 +61,8 @@ def pipeline_overhead(source: str, tokenizer: Tokenizer, texts: int) -> tuple[fl
     Both run in turns, each with the model loaded, and the best of each counts: the machine may be busy.
     """
     chunking = ChunkingSettings()
-    documents, chunks = [], []
+    documents: list[Document] = []
+    chunks: list[Chunk] = []
     for document in read_documents([source], ("**/*",), ()).documents:
         if len(chunks) < texts:
             documents.append(document)

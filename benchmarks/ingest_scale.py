@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -20,6 +21,9 @@ from corag.selection import select
 from corag.settings import Config
 from corag.values import Question
 from corag.workspace import Workspace
+
+if TYPE_CHECKING:
+    from lancedb.query import LanceVectorQueryBuilder
 
 SINGLE_QUERIES = 64
 RECALL_QUERIES = 100
@@ -127,6 +131,7 @@ def _answer_milliseconds(parts: Components, topics: Topics) -> dict[str, float]:
         prompt=parts.config.prompt,
         generator=parts.generations.identity,
         budget=parts.config.search.budget,
+        fixed=parts.fixed,
     )
     texts = topics.questions(3 * SINGLE_QUERIES)[-ANSWERED - 1 :]
     questions = [Question(f"a{place}", text) for place, text in enumerate(texts)]
@@ -146,7 +151,12 @@ def _recall(parts: Components, topics: Topics) -> float | None:
     table = lancedb.connect(parts.store_uri).open_table(parts.config.store.table)
     shares = []
     for vector, candidates in zip(vectors, found, strict=True):
-        exact = table.search(np.asarray(vector)).distance_type("cosine").bypass_vector_index().limit(RECALL_AT)
+        exact = (
+            cast("LanceVectorQueryBuilder", table.search(np.asarray(vector)))
+            .distance_type("cosine")
+            .bypass_vector_index()
+            .limit(RECALL_AT)
+        )
         nearest = set(exact.select(["chunk_id", "_distance"]).to_arrow()["chunk_id"].to_pylist())
         shares.append(len(nearest & {one.chunk.chunk_id for one in candidates}) / len(nearest))
     return statistics.mean(shares)

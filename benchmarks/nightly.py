@@ -33,14 +33,12 @@ from corag.answer_stream import answer_stream
 from corag.answering import answer_batch
 from corag.components import Components
 from corag.config import load_config
+from corag.corpus import ingest_corpus
 from corag.generation_memo import GenerationMemo
 from corag.generators import Generator
 from corag.generators.local_model import local_folder
-from corag.ingest import ingest
 from corag.questions import read_questions
-from corag.readers import read_documents
 from corag.settings import SAMPLE, Config, GeneratorSettings
-from corag.store import ChunkStore
 from corag.values import Generation, Prompt, Question
 from corag.workspace import Workspace
 from flows.answer import answer_parts, overlap
@@ -172,12 +170,7 @@ def prepare_store(config: Config, data: Path | None, folder: Path, models: Path)
     parts = Components(config, Workspace(folder / "ingest"))
     corpus = [str(data / "corpus.jsonl")] if data else list(config.corpus.paths)
     questions = read_questions(str(data / "questions.jsonl") if data else SAMPLE).questions
-    reading = read_documents(corpus, config.corpus.patterns, config.corpus.ignore)
-    store = ChunkStore.create(parts.store_uri, config.store, parts.embedder)
-    ingest(
-        reading, parts.tokenizer, config.chunking, parts.embedder, store,
-        lock=parts.workspace.locks / "ingest.lock", prepend_title=config.embedder.prepend_title,
-    )  # fmt: skip
+    ingest_corpus(parts, corpus)
     return list(questions)
 
 

@@ -21,8 +21,9 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.real_parts import fresh_parts, ingest_corpus, training_questions
+from benchmarks.real_parts import fresh_parts, training_questions
 from corag.components import Components
+from corag.corpus import ingest_corpus
 from corag.embedders.minilm import MiniLM
 from corag.questions import read_questions
 from corag.rerankers import Reranker, load_reranker
@@ -106,7 +107,7 @@ def judge(signal: Reranker, cases: Sequence[Case], budget: int) -> Verdict:
     singles, orders, ranks, useful, differs = [], [], [], [], []
     seconds, scored = 0.0, 0
     for case in cases:
-        tried = [(index,) for index in range(len(case.texts))] + [
+        tried: list[tuple[int, ...]] = [(index,) for index in range(len(case.texts))] + [
             pair
             for pair in itertools.permutations(range(len(case.texts)), 2)
             if sum(case.costs[index] for index in pair) <= budget

@@ -19,9 +19,10 @@ from pathlib import Path
 
 from benchmarks import search_core
 from benchmarks.figures import Figure, emit
-from benchmarks.real_parts import fresh_parts, ingest_corpus, training_questions
+from benchmarks.real_parts import fresh_parts, training_questions
 from benchmarks.searches import compare_lockstep, compare_searches
 from corag.components import Components
+from corag.corpus import ingest_corpus
 from corag.generation_memo import GenerationMemo
 from corag.labels import label_question
 from corag.memo import Memo, MemoTable
@@ -68,7 +69,7 @@ def main() -> None:
         parts = fresh_parts(arguments.config, [*GRID, *arguments.overrides], Path(root))
         corpus = str(arguments.data / "corpus.jsonl") if arguments.data else SAMPLE
         source = str(arguments.data / "questions.jsonl") if arguments.data else SAMPLE
-        say(f"{ingest_corpus(parts, [corpus])} chunks in the store")
+        say(f"{ingest_corpus(parts, [corpus]).chunks} chunks in the store")
         questions = training_questions(source, arguments.questions, parts.config.seed)
         figures = compare_sweeps(parts, questions, arguments.alone)
         figures += compare_searches(parts, questions)
