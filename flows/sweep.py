@@ -44,6 +44,8 @@ def sweep_flow(
     relevant = relevant_chunks(parts, asked)
     asked = with_references(parts, asked, relevant)
     headroom = check_headroom(parts, [one for one in asked if sides[one.qid] == "train"], relevant, force)
+    # Here, not in a task: what a task was given travels to the workers, and loaded models cannot.
+    fill_memory(parts, asked, sides)
     outcome = try_configurations(parts, asked, sides)
     # All scores are remembered now, so that counting the plan again costs nothing.
     planned = planned_work(parts, asked, sides, relevant, parts.memo.table("scores"))
@@ -93,8 +95,7 @@ def check_headroom(
 
 @task(cache_policy=NO_CACHE, persist_result=False)
 def try_configurations(parts: Components, questions: list[Question], sides: dict[str, Part]) -> SweepOutcome:
-    """The trials of every question; over the configured runner where it has more workers than this process."""
-    fill_memory(parts, questions, sides)
+    """The trials of every question."""
     with progress("sweep (questions)", len(questions)) as advance:
         return try_each(parts, questions, sides, advance)
 

@@ -238,7 +238,7 @@ def test_two_at_once_answer_each_question_once(nightly):
 
 def test_an_outage_ends_with_one_and_is_taken_up(nightly):
     """BAT-07: the server goes away for good in mid-run: exit code 1, what was answered is kept, the rest is pending."""
-    with serving(StandInServer(seconds=0.05)) as server:
+    with serving(StandInServer(seconds=0.3)) as server:
         nightly.configure(server, give_up_seconds=1.0, max_retries=2)
         process = nightly.answer("outage.jsonl")
         wait_for(lambda: server.answered.total() > 40, process)
