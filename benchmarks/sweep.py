@@ -32,9 +32,11 @@ from corag.retrieval import retrieve
 from corag.selection import Chosen, Selection, select
 from corag.settings import SAMPLE
 from corag.sweep import SweepOutcome, SweepParts, sweep
-from corag.sweep_bounds import Work, most_work
+from corag.sweep_bounds import Work
+from corag.sweep_files import Part
 from corag.sweep_plan import grid
 from corag.values import Configuration, Question
+from flows.sweep_planning import planned_work
 
 GRID = [
     "sweep.iterations=[5,10,15,20,25]",
@@ -51,6 +53,7 @@ class Swept:
     pairs: int
     calls: int
     seconds: float
+    memo: Memo
 
 
 def main() -> None:
@@ -85,7 +88,7 @@ def compare_sweeps(parts: Components, questions: Sequence[Question], alone: int)
     warm_up(parts)
     say(f"sweeping {len(questions)} questions × {len(configurations)} configurations")
     ours = together(parts, questions, configurations)
-    planned = plan(parts, questions, configurations)
+    planned = plan(parts, questions, ours.memo.table("scores"))
     count = len(questions)
     print("| | reranker pairs | LLM calls | seconds |\n|---|---|---|---|")
     print(f"| planned at most, {count} questions | {planned.pairs} | {planned.calls} | |")
@@ -95,6 +98,7 @@ def compare_sweeps(parts: Components, questions: Sequence[Question], alone: int)
         ("sweep_pairs_ratio", ours.outcome.pairs_alone / ours.pairs, 30, "higher", count),
         ("sweep_llm_calls_ratio", ours.outcome.calls_alone / ours.calls, 15, "higher", count),
         ("sweep_planned_pairs_ratio", planned.pairs / ours.pairs, 1.1, "lower", count),
+        ("sweep_planned_calls_ratio", planned.calls / ours.calls, 1.1, "lower", count),
     ]
     return figures + compare_with_alone(parts, questions[:alone], configurations, ours)
 
@@ -131,7 +135,7 @@ def together(parts: Components, questions: Sequence[Question], configurations: S
     )
     start = time.perf_counter()
     outcome = sweep(questions, configurations, made, parts.config.sweep)
-    return Swept(outcome, count.scored, generations.calls.made, time.perf_counter() - start)
+    return Swept(outcome, count.scored, generations.calls.made, time.perf_counter() - start, memo)
 
 
 def one_by_one(parts: Components, questions: Sequence[Question], configurations: Sequence[Configuration]) -> Swept:
@@ -146,16 +150,13 @@ def one_by_one(parts: Components, questions: Sequence[Question], configurations:
             pairs, calls = pairs + alone.pairs, calls + alone.calls
         total.trials += trials
         total.labels.append(label_question(question.qid, trials, parts.config.sweep))
-    return Swept(total, pairs, calls, time.perf_counter() - start)
+    return Swept(total, pairs, calls, time.perf_counter() - start, Memo(None))
 
 
-def plan(parts: Components, questions: Sequence[Question], configurations: Sequence[Configuration]) -> Work:
-    """What `corag sweep --dry-run` says of so large a sweep of these trials: bounds from the candidates' tokens."""
-    config, planned = parts.config, Work(0, 0)
-    for found in retrieve(parts.store, parts.embedder, questions, config.retrieval):
-        costs = [candidate.cost for candidate in found.candidates]
-        planned += most_work(configurations, config.sweep, costs, config.search)
-    return planned
+def plan(parts: Components, questions: Sequence[Question], scores: MemoTable) -> Work:
+    """What `corag sweep --dry-run` says beforehand of these trials; the searches that it does take their `scores`."""
+    sides: dict[str, Part] = {question.qid: "train" for question in questions}
+    return planned_work(parts, list(questions), sides, {}, scores).work
 
 
 def searcher(parts: Components, table: MemoTable, count: PairCount) -> Callable[[Sequence[Selection]], list[Chosen]]:
