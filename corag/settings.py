@@ -204,6 +204,14 @@ class AnswerSettings(Settings):
     token_limit: int | None = Field(None, ge=1)
 
 
+class PricingSettings(Settings):
+    """What a million tokens of prompts and of answers cost; the currency is only a name."""
+
+    prompt_per_million: float = Field(0.0, ge=0)
+    answer_per_million: float = Field(0.0, ge=0)
+    currency: str = "USD"
+
+
 class TrackingSettings(Settings):
     """MLflow. `MLFLOW_TRACKING_URI` wins over `uri`."""
 
@@ -246,6 +254,7 @@ class Config(Settings):
     agent: AgentSettings = AgentSettings()
     promotion: PromotionSettings = PromotionSettings()
     answer: AnswerSettings = AnswerSettings()
+    pricing: PricingSettings = PricingSettings()
     runner: RunnerSettings = RunnerSettings()
     tracking: TrackingSettings = TrackingSettings()
     schedule: ScheduleSettings = ScheduleSettings()

@@ -4,6 +4,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -56,8 +57,36 @@ def answer_flow(
     Raises:
         IncompleteError: some questions failed or could not be read; the others are answered and written.
     """
+    answered = answer_questions(open_components(config_file, overrides, "answer"), questions, out, split, limit)
+    if answered.problems:
+        raise IncompleteError("; ".join([answered.summary, *answered.problems]))
+    return answered.summary
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """How a batch ended: every question has a row in `store` and a line in `out`.
+
+    problems: what was rejected or failed, a line each, some of many. seconds: of this attempt; `before` questions
+    had been answered by earlier ones. champion: the version of the agent that chose; None where there is none.
+    """
+
+    out: str
+    store: Path
+    questions: list[Question]
+    record: RunRecord
+    summary: str
+    problems: list[str]
+    seconds: float
+    before: int
+    champion: str | None
+
+
+def answer_questions(
+    parts: Components, questions: str, out: str, split: str | None = None, limit: int | None = None
+) -> Answered:
+    """Answer the questions of a file into `out`."""
     started = time.monotonic()
-    parts = open_components(config_file, overrides, "answer")
     if Path(out).suffix not in (".jsonl", ".parquet"):
         raise InputError(f"{out}: answers are written as .jsonl or .parquet; name the file so")
     asked, rejected = load_questions(questions, parts.workspace, "answer", split, limit)
@@ -66,20 +95,20 @@ def answer_flow(
         parts.config, asked, parts.generations.identity, corpus_version(parts), parts.store.version, agent
     )
     qids = [question.qid for question in asked]
+    path = parts.workspace.runs / f"{record.identity}.sqlite"
     with sole_run(record.identity, parts.workspace.locks, parts.config.answer.lock_wait_seconds):
-        store = AnswerStore(parts.workspace.runs / f"{record.identity}.sqlite")
+        store = AnswerStore(path)
         try:
-            answer_all(parts, asked, agent, record, store, started)
+            before = answer_all(parts, asked, agent, record, store, started)
             write_answers(store.rows(qids), Path(out))
             store.set_complete()
-            summary = f"{summarise(store.rows(qids), time.monotonic() - started)} → {out}"
+            seconds = time.monotonic() - started
+            summary = f"{summarise(store.rows(qids), seconds)} → {out}"
             failed = [f"{row.qid}: {row.error}" for row in store.rows(qids) if row.status == "failed"]
         finally:
             store.close()
-    if failed or rejected:
-        notes = [summary, rejected_note(rejected, parts.workspace), *failed[:5]]
-        raise IncompleteError("; ".join(note for note in notes if note))
-    return summary
+    problems = [rejected_note(rejected, parts.workspace), *failed[:5]] if failed or rejected else []
+    return Answered(out, path, asked, record, summary, [one for one in problems if one], seconds, before, agent.version)
 
 
 def load_agent(parts: Components) -> Agent:
@@ -113,8 +142,8 @@ def load_agent(parts: Components) -> Agent:
 @task(cache_policy=NO_CACHE, persist_result=False)
 def answer_all(
     parts: Components, questions: list[Question], agent: Agent, record: RunRecord, store: AnswerStore, started: float
-) -> None:
-    """A row in `store` for every question; those of an earlier attempt at this run are kept.
+) -> int:
+    """A row in `store` for every question; how many were there already, from an earlier attempt at this run.
 
     `started` is the monotonic moment from which `answer.deadline` counts.
     """
@@ -140,6 +169,7 @@ def answer_all(
         for rows in answer_stream(work, answering, limits, overlap(config)):
             store.put(rows)
             advance(len(rows))
+    return len(questions) - len(pending)
 
 
 def answer_parts(parts: Components, agent: Agent) -> AnswerParts:

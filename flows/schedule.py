@@ -12,10 +12,12 @@ from prefect.schedules import Cron, Schedule
 from pydantic import ValidationError
 
 from corag.config import load_config
-from corag.errors import ConfigError
+from corag.errors import ConfigError, IncompleteError
 from corag.settings import Config, ScheduleSettings
-from flows.answer import answer_flow
+from flows.answer import answer_questions
+from flows.night import checked_date, report_night
 from flows.promote import promote_flow
+from flows.runtime import open_components
 from flows.sweep import sweep_flow
 from flows.train import train_flow
 
@@ -24,24 +26,34 @@ if TYPE_CHECKING:
 
 
 @flow(name="nightly-answer", flow_run_name="nightly-{date}", retries=2, retry_delay_seconds=60)
-def nightly_flow(config_file: str | None, overrides: list[str], date: str | None = None) -> str:
-    """Answer the scheduled questions into the file of this date in the schedule's time zone.
+def nightly_flow(config_file: str | None = None, overrides: list[str] | None = None, date: str | None = None) -> str:
+    """Answer the scheduled questions into the file of this date in the schedule's time zone, and report the night.
 
     A retry, or a second run on the same date, resumes: finished questions are not answered again.
+
+    Raises:
+        IncompleteError: some questions failed; the others are answered and reported.
     """
-    schedule = load_config(Path(config_file) if config_file else None, overrides).schedule
+    day = checked_date(date) if date is not None else None
+    parts = open_components(config_file, overrides or [], "nightly")
+    schedule = parts.config.schedule
     if schedule.questions is None:
         raise ConfigError("schedule.questions is not set: name the file of questions to answer every night")
-    day = date or datetime.now(ZoneInfo(schedule.timezone)).date().isoformat()
-    return answer_flow(config_file, overrides, questions=schedule.questions, out=schedule.out.format(date=day))
+    day = day or datetime.now(ZoneInfo(schedule.timezone)).date().isoformat()
+    answered = answer_questions(parts, schedule.questions, schedule.out.format(date=day))
+    told = f"{answered.summary}\n{report_night(parts, day, answered)}"
+    if answered.problems:
+        raise IncompleteError("; ".join([told, *answered.problems]))
+    return told
 
 
 @flow(name="weekly-retrain", retries=1, retry_delay_seconds=300)
-def retrain_flow(config_file: str | None, overrides: list[str]) -> str:
+def retrain_flow(config_file: str | None = None, overrides: list[str] | None = None) -> str:
     """Sweep, train and promote; what the sweep has scored before is not scored again."""
-    sweep_flow(config_file, overrides)
-    train_flow(config_file, overrides)
-    return promote_flow(config_file, overrides)
+    call = (config_file, overrides or [])
+    sweep_flow(*call)
+    train_flow(*call)
+    return promote_flow(*call)
 
 
 def cron_schedule(cron: str, schedule: ScheduleSettings, key: str) -> Schedule:
