@@ -91,7 +91,7 @@ def swept(arguments: argparse.Namespace, workspace: Path) -> Case:
             f"corpus.paths=[{corpus}]",
             f"questions.train={source}",
             f"questions.train_limit={limit}",
-            f"questions.held_out={empty_file(workspace)}",
+            f"questions.held_out={one_question(source, workspace)}",
             *arguments.overrides,
             f"workspace={workspace}",
         ],
@@ -125,10 +125,11 @@ def english_sample(workspace: Path) -> Path:
     return path
 
 
-def empty_file(workspace: Path) -> Path:
-    """A file without questions: the benchmark's folds take the place of a held-out part."""
-    path = workspace / "none.jsonl"
-    path.touch()
+def one_question(source: str, workspace: Path) -> Path:
+    """A file with the first question of `source`: a sweep wants a held-out part, and the folds judge every question."""
+    path = workspace / "held-out.jsonl"
+    first = Path(source).read_text(encoding="utf-8").split("\n")[0]
+    path.write_text(first + "\n", encoding="utf-8")
     return path
 
 
