@@ -45,7 +45,7 @@ class Warned:
     high: float
 
     def __str__(self) -> str:
-        return f"{self.figure} is {self.value:.4g}; usually between {self.low:.4g} and {self.high:.4g}"
+        return f"{self.figure} is {self.value:.3g}; usually between {self.low:.3g} and {self.high:.3g}"
 
 
 def night_figures(
@@ -103,7 +103,8 @@ def usual_band(figure: str, earlier: Sequence[float]) -> tuple[float, float] | N
     middle = statistics.median(earlier)
     deviation = statistics.median(abs(value - middle) for value in earlier)
     half = max(BAND_SPREADS * SPREAD_OF_DEVIATION * deviation, LEAST_BAND.get(figure, 0.2 * abs(middle)))
-    return middle - half, middle + half
+    most = 1.0 if figure.startswith(("share_", "rouge_")) else float("inf")
+    return max(0.0, middle - half), min(most, middle + half)
 
 
 def warnings_of(figures: Figures, earlier: Sequence[Figures]) -> list[Warned]:

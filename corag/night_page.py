@@ -115,7 +115,7 @@ def _comparison(figures: Figures, earlier: Sequence[Figures]) -> str:
             continue
         before = [night[name] for night in earlier if name in night]
         band = usual_band(name, before)
-        usual = f"{band[0]:.4g} to {band[1]:.4g}" if band else f"not known yet ({len(before)} nights)"
+        usual = f"{band[0]:.3g} to {band[1]:.3g}" if band else f"not known yet ({len(before)} nights)"
         last = before[-1] if before else None
         rows.append((name.replace("_", " "), float(figures[name]), last, usual))
     return table(("figure", "this night", "the night before", "usual band"), rows)
