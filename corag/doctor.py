@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from corag.components import Components
 from corag.errors import CoragError
+from corag.generators.openai_api import OpenAIGenerator
+from corag.generators.openai_check import check_server
 from corag.values import Prompt
 
 
@@ -50,6 +52,8 @@ def _store(parts: Components) -> str:
 
 
 def _generator(parts: Components) -> str:
+    if isinstance(parts.generator, OpenAIGenerator):
+        return check_server(parts.generator, parts.config.generator)
     prompt = Prompt(system="Answer briefly.", user="Say yes.")
     (generation,) = parts.generator.generate([prompt])
     if generation.error is not None:

@@ -68,7 +68,9 @@ def load_tokenizer(source: str | Path, name: str | None = None) -> FastTokenizer
             raise ModelError(f"{source}: holds no tokenizer.json; name a folder that does, or a hub name")
         from transformers import AutoTokenizer
 
-        inner = AutoTokenizer.from_pretrained(str(source)).backend_tokenizer
+        from corag.embedders.hub import TOKENIZER_FILES, model_folder
+
+        inner = AutoTokenizer.from_pretrained(str(model_folder(str(source), TOKENIZER_FILES))).backend_tokenizer
     except ModelError:
         raise
     except Exception as error:  # noqa: BLE001 - the libraries raise bare exceptions for unreadable files and hubs

@@ -172,7 +172,7 @@ def doctor(config: ConfigFile = None, overrides: Overrides = None, debug: Debug 
     with outcome("doctor", config, overrides, debug) as call:
         from flows.doctor import examine
 
-        typer.echo(examine(*call))
+        examine(*call, tell=typer.echo)
 
 
 if __name__ == "__main__":

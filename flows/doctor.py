@@ -1,16 +1,18 @@
 """Doctor: every part of the configuration examined, tracking included."""
 
+from collections.abc import Callable
+
 from corag.doctor import examine_parts
 from corag.errors import ConfigError
 from flows.runtime import open_components
 from training.registry import connect, load_champion
 
 
-def examine(config_file: str | None, overrides: list[str]) -> str:
-    """One line a check.
+def examine(config_file: str | None, overrides: list[str], tell: Callable[[str], None]) -> None:
+    """Tell one line a check.
 
     Raises:
-        ConfigError: some check found a problem; the lines are in the message.
+        ConfigError: some check found a problem; its line has been told.
     """
     parts = open_components(config_file, overrides, "doctor")
     config = parts.config
@@ -25,8 +27,10 @@ def examine(config_file: str | None, overrides: list[str]) -> str:
         return "none yet: answers take the fixed configuration" if agent is None else f"version {agent.version}"
 
     findings = examine_parts(parts, [("tracking", tracking), ("champion", champion)])
-    report = "\n".join(str(finding) for finding in findings)
-    bad = [finding for finding in findings if not finding.passed]
+    for finding in findings:
+        tell(str(finding))
+    bad = [finding.check for finding in findings if not finding.passed]
     if bad:
-        raise ConfigError(f"{report}\n{len(bad)} of {len(findings)} checks found a problem")
-    return report
+        raise ConfigError(
+            f"{len(bad)} of {len(findings)} checks found a problem ({', '.join(bad)}); the remedy of each is told above"
+        )

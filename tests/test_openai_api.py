@@ -315,6 +315,26 @@ def test_served_models_tell_their_length(server):
     assert generator(server).served_models() == {"tiny": 2048}
 
 
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"model": "other"}, r"does not serve 'other' but tiny; correct generator\.model"),
+        ({"context_length": 4096}, r"reads 2048 tokens, generator\.context_length says 4096"),
+        ({}, r"counts 7 tokens where generator\.tokenizer counts \d+ .* would not hold"),
+    ],
+    ids=["another name", "a shorter context", "other tokens"],
+)
+def test_a_server_that_does_not_fit_is_told_in_one_line(server, changes, words):
+    """The doctor compares name, context length and the tokens of a prompt (this server always says 7)."""
+    from corag.generators.openai_check import check_server
+    from corag.packaged import minilm_folder
+
+    given = {"tokenizer": str(minilm_folder()), "chat_template": "plain", **changes}
+    with pytest.raises(ModelError, match=words) as told:
+        check_server(generator(server, **given), settings(server, **given))
+    assert "\n" not in str(told.value)
+
+
 def test_prompts_are_counted_by_the_configured_tokenizer(server, tmp_path):
     """`count_prompt` uses generator.tokenizer; a tokenizer that is not there is named."""
     from corag.packaged import minilm_folder

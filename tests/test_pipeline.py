@@ -175,7 +175,7 @@ def test_doctor_finds_all_parts_well(finished):
         (["answer", "--questions", "held-out.jsonl", "--out", "a.txt"], ["a.txt", ".parquet"]),
         (["evaluate", "--questions", "held-out.jsonl", "--out", "r", "--methods", "magic"], ["magic", "naive"]),
         (["explain", "  "], ["empty"]),
-        (["doctor", "--set", "embedder.kind=flag", "--set", "embedder.model=./no-model"], ["no-model"]),
+        (["doctor", "--set", "embedder.kind=flag", "--set", "embedder.model=./no-model"], ["embedder", "told above"]),
         (["serve", "--set", "schedule.nightly_cron='99 2 * * *'"], ["nightly_cron", "99 2"]),
         (["serve", "--set", "schedule.nightly_cron='0 2 * *'"], ["nightly_cron"]),
         (["serve", "--set", "schedule.timezone=Mars/Base"], ["Mars/Base"]),

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
 
-from corag.embedders.hub import model_folder
+from corag.embedders.hub import TOKENIZER_FILES, model_folder
 from corag.errors import ConfigError, ModelError
 from corag.generators.base import failed
 from corag.generators.breaker import CircuitBreaker
@@ -114,7 +114,7 @@ class OpenAIGenerator:
 
     @cached_property
     def _chat(self) -> ChatFormat:
-        folder = model_folder(self._settings.tokenizer or self.name)
+        folder = model_folder(self._settings.tokenizer or self.name, TOKENIZER_FILES)
         return ChatFormat(load_chat_tokenizer(folder, self.name), self._settings.chat_template, self.name)
 
     def _answer(self, prompt: Prompt) -> Generation:
