@@ -1,4 +1,4 @@
-"""Against a real vLLM server on this machine: token counts, the prefix cache, a batch, faults, and the server's death."""
+"""Against a real vLLM server: token counts, the prefix cache, a batch, faults, and the server's death."""
 
 import json
 import random
