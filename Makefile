@@ -9,7 +9,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 VLLM := .venv-vllm
 PORT ?= 8000
 
-.PHONY: help setup demo test test-slow vllm test-vllm lint format bench clean
+.PHONY: help setup demo test test-slow test-browser vllm test-vllm lint format bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -35,6 +35,11 @@ test: $(READY) ## run the test suite
 test-slow: $(READY) ## run the slow tests, which `make test` leaves out; they need Dask and Ray
 	@$(BIN)/python -m pip install --quiet --quiet --editable '.[embedded,dev,dask,ray]'
 	@$(BIN)/python -m pytest -m slow
+
+test-browser: $(READY) ## open the pages in headless Chromium, which is installed where apt-get can
+	@command -v chromium > /dev/null || apt-get install --yes -qq chromium > /dev/null
+	@$(BIN)/python -m pip install --quiet --quiet --editable '.[embedded,dev,browser]'
+	@$(BIN)/python -m pytest -m browser
 
 # An environment of its own: vLLM and Prefect ask for different versions of the same libraries. The vision and audio
 # packages that come with it do not fit the CPU build of torch, and nothing here needs them.

@@ -4,6 +4,7 @@ Parts are `Markup`: what is text is escaped on the way in, so that a question or
 """
 
 import base64
+import json
 from collections.abc import Sequence
 
 from markupsafe import Markup, escape
@@ -24,7 +25,8 @@ table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { text-align: left; vertical-align: top; padding: .3rem .8rem .3rem 0; border-bottom: 1px solid var(--line); }
 th { color: var(--soft); font-weight: 600; white-space: nowrap; }
 th.number, td.number { text-align: right; white-space: nowrap; }
-figure { margin: 1rem 0; } figure img { max-width: 100%; background: #fff; border-radius: 6px; padding: 6px; }
+figure { margin: 1rem 0; } figure img { max-width: 100%; height: auto; background: #fff; border-radius: 6px;
+  padding: 6px; } figure img.themed { background: none; padding: 0; }
 pre, code { font: 13px/1.5 ui-monospace, monospace; } pre { white-space: pre-wrap; overflow-wrap: anywhere;
   background: var(--panel); padding: .8rem; border-radius: 6px; }
 mark { background: var(--mark); color: inherit; } .bad { color: var(--bad); } .good { color: var(--good); }
@@ -74,15 +76,35 @@ def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> Markup:
     )
 
 
-def picture(png: bytes, caption: str) -> Markup:
-    """A PNG carried inside the page, with the caption below it and as its alternative text."""
-    data = base64.b64encode(png).decode("ascii")
-    return Markup('<figure><img src="data:image/png;base64,{}" alt="{}"><figcaption>{}</figcaption></figure>').format(
-        data, caption, caption
+def picture(png: bytes, caption: str, dark: bytes | None = None) -> Markup:
+    """A PNG carried inside the page, with the caption below it and as its alternative text.
+
+    `dark` is the same picture for a dark page; without it the one for a light page stands on white.
+    """
+    source = Markup("")
+    if dark is not None:
+        source = Markup('<source media="(prefers-color-scheme: dark)" srcset="{}">').format(_png_url(dark))
+    return Markup('<figure><picture>{}<img{} src="{}" alt="{}"></picture><figcaption>{}</figcaption></figure>').format(
+        source, Markup(' class="themed"' if dark is not None else ""), _png_url(png), caption, caption
     )
+
+
+def data_block(name: str, value: object) -> Markup:
+    """`value` as JSON for a script of the page, which finds it by the id `name`; NaN and infinities are refused.
+
+    What could end the block or begin another tag is written as an escape of JSON.
+    """
+    text = json.dumps(value, allow_nan=False, separators=(",", ":"))
+    for sign in "<>&":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return Markup('<script type="application/json" id="{}">{}</script>').format(name, Markup(text))
 
 
 def _cell(value: object) -> Markup:
     if value is None:
         return Markup("")
     return escape(f"{value:.3f}" if isinstance(value, float) else value)
+
+
+def _png_url(png: bytes) -> str:
+    return "data:image/png;base64," + base64.b64encode(png).decode("ascii")

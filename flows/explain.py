@@ -1,10 +1,16 @@
 """Explain: one question through the real parts, shown step by step."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from corag.answer_prepare import question_vectors
+from corag.components import Components
 from corag.errors import InputError
-from corag.explain import Explanation, as_page, as_text, grow_tree, marginal_benefits
+from corag.explain import Explanation, grow_tree
+from corag.explain_page import as_page
+from corag.explain_prompt import prompt_parts
+from corag.explain_sources import document_texts
+from corag.explain_text import as_text
 from corag.prompts import build_prompt
 from corag.retrieval import retrieve
 from corag.selection import parameters_of
@@ -30,20 +36,7 @@ def explain_question(config_file: str | None, overrides: list[str], question: st
     (choice,) = agent.choose(question_vectors([found], agent.dimension))
     scorer = parts.scorers()[choice.configuration.reranker]
     tree, singles = grow_tree(question, found.candidates, scorer, parameters_of(choice.configuration, config.search))
-    chunks = [found.candidates[index].chunk for index in tree.order[tree.best]]
-    prompt = build_prompt(question, [chunk.text for chunk in chunks], config.prompt)
-    (generation,) = parts.generations.generate([prompt])
-    told = Explanation(
-        question=question,
-        choice=choice,
-        candidates=found.candidates,
-        singles=singles,
-        tree=tree,
-        marginal=marginal_benefits(tree),
-        prompt=prompt,
-        prompt_tokens=generation.prompt_tokens,
-        generation=generation,
-    )
+    told = _asked(parts, question, Explanation(question, choice, found.candidates, singles, tree))
     if out is None:
         return as_text(told)
     try:
@@ -52,3 +45,20 @@ def explain_question(config_file: str | None, overrides: list[str], question: st
     except OSError as error:
         raise InputError(f"{out}: cannot be written ({error.strerror}); name another --out") from None
     return f"explanation: {out}"
+
+
+def _asked(parts: Components, question: str, told: Explanation) -> Explanation:
+    """The explanation with the prompt and its answer, where there is a context; else nothing is asked."""
+    chunks = told.chunks
+    if not chunks:
+        return told
+    prompt = build_prompt(question, [chunk.text for chunk in chunks], parts.config.prompt)
+    (generation,) = parts.generations.generate([prompt])
+    cited = {chunk.doc_id for chunk in chunks}
+    return replace(
+        told,
+        prompt=prompt,
+        generation=generation,
+        parts=prompt_parts(question, chunks, prompt, generation.prompt_tokens, parts.tokenizer),
+        documents=document_texts(chunk for chunk in parts.chunks if chunk.doc_id in cited),
+    )
