@@ -5,7 +5,9 @@ import shutil
 import pytest
 
 from corag.explain_page import as_page
+from corag.report_page import draw_report
 from tests.explanations import explained
+from tests.report_tables import write_tables
 
 pytestmark = pytest.mark.browser
 
@@ -57,4 +59,15 @@ def test_folded_nodes_unfold_and_the_drawing_zooms(tab, tmp_path):
     view = tab.get_attribute("#tree", "viewBox")
     tab.click("#in")
     assert tab.get_attribute("#tree", "viewBox") != view
+    assert tab.problems == []
+
+
+def test_the_report_opens(tab, tmp_path):
+    """The page of an evaluation shows its plots, and a case's context when it is asked for."""
+    write_tables(tmp_path)
+    tab.goto(draw_report(tmp_path).as_uri())
+    assert tab.evaluate("[...document.images].every((one) => one.complete && one.naturalWidth > 0)")
+    context = tab.locator(".case details").first
+    context.click()
+    assert context.get_attribute("open") is not None
     assert tab.problems == []
