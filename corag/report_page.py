@@ -31,7 +31,10 @@ SHOWN = {
     "n_scored": "scored",
     "n_failed": "failed",
 }
+ABLATION_PLOTS = ("ablation_curves.png", "corpus_size.png", "ablations.png")
 STYLE = """
+.plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(30rem, 100%), 1fr)); gap: 0 1rem; }
+.plots figure:has(img[alt^="ROUGE-L by search setting"]) { grid-column: 1 / -1; }
 .case { display: grid; grid-template-columns: 1fr 1fr; gap: 1rem; margin: 0 0 1.5rem; }
 .case > div { background: var(--panel); border-radius: 6px; padding: .8rem; min-width: 0; }
 .case p { margin: .2rem 0 .6rem; white-space: pre-wrap; overflow-wrap: anywhere; }
@@ -67,13 +70,13 @@ def report_page(tables: Tables, plots: dict[str, tuple[bytes, str]]) -> str:
     """The page of these tables and plots."""
     parts = [
         section("Methods", _methods(tables[METHODS])),
-        section("Plots", *[picture(png, caption) for name, (png, caption) in plots.items() if "ablation" not in name]),
+        section("Plots", _gallery(plots, [name for name in plots if name not in ABLATION_PLOTS])),
     ]
     if ATTRIBUTION in tables:
         parts.append(section("Where the gain comes from", _plain(tables[ATTRIBUTION])))
     if ABLATIONS in tables:
-        drawn = [picture(png, caption) for name, (png, caption) in plots.items() if "ablation" in name]
-        parts.append(section("Ablations", *drawn, _plain(tables[ABLATIONS])))
+        drawn = _gallery(plots, [name for name in plots if name in ABLATION_PLOTS])
+        parts.append(section("Ablations", drawn, _plain(tables[ABLATIONS])))
     if "retrieval" in tables:
         parts.append(section("Retrieval", _plain(tables["retrieval"])))
     if "cases" in tables and len(tables["cases"]):
@@ -102,6 +105,10 @@ def verdict_lines(methods: "pd.DataFrame") -> list[str]:
     if failed:
         lines.append(f"{failed} answers failed and count as 0.")
     return lines
+
+
+def _gallery(plots: dict[str, tuple[bytes, str]], names: list[str]) -> Markup:
+    return Markup('<div class="plots">{}</div>').format(Markup("").join(picture(*plots[name]) for name in names))
 
 
 def _methods(methods: "pd.DataFrame") -> Markup:

@@ -1,6 +1,7 @@
 """The plots of an evaluation as PNG bytes, drawn from its tables; a plot whose table is missing is left out."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from corag.drawing import draw
@@ -67,8 +68,7 @@ def _ablation_plots(ablations: "pd.DataFrame") -> dict[str, tuple[list[Plot], st
     numeric = [name for name in CURVES if (ablations["ablation"] == name).any()]
     if numeric:
         panels: list[Plot] = [
-            lambda axes, name=name: _curve(axes, ablations[ablations["ablation"] == name], CURVES[name])
-            for name in numeric
+            partial(_curve, rows=ablations[ablations["ablation"] == name], label=CURVES[name]) for name in numeric
         ]
         plots["ablation_curves.png"] = (panels, "ROUGE-L by search setting, with 95 % intervals; tokens as bars.")
     size = ablations[ablations["ablation"] == "corpus_size"]
@@ -105,14 +105,20 @@ def _rouge(axes: "Axes", methods: "pd.DataFrame") -> None:
     axes.grid(axis="x", alpha=0.3)
 
 
+def _legend_below(axes: "Axes") -> None:
+    """The legend where it covers no bar."""
+    axes.legend(fontsize=8, ncols=4, loc="upper center", bbox_to_anchor=(0.5, -0.16))
+
+
 def _latency(axes: "Axes", methods: "pd.DataFrame") -> None:
-    shown, left = methods.iloc[::-1], 0.0
+    shown = methods.iloc[::-1]
+    left = [0.0] * len(shown)
     for stage in STAGES:
-        times = shown[f"latency_{stage}_ms"].fillna(0.0).to_numpy()
+        times = list(shown[f"latency_{stage}_ms"].fillna(0.0))
         axes.barh(list(shown["method"]), times, left=left, label=stage)
-        left = left + times
+        left = [below + time for below, time in zip(left, times, strict=True)]
     axes.set(xlabel="milliseconds a question", title="Latency")
-    axes.legend(fontsize=8)
+    _legend_below(axes)
 
 
 def _tokens(axes: "Axes", results: "pd.DataFrame") -> None:
@@ -133,7 +139,7 @@ def _rerankers(axes: "Axes", results: "pd.DataFrame") -> None:
         axes.barh(list(counts.index), counts[name], left=left, label=str(name) or "none")
         left = [below + value for below, value in zip(left, counts[name], strict=True)]
     axes.set(xlabel="questions", title="Rerankers")
-    axes.legend(fontsize=8)
+    _legend_below(axes)
 
 
 def _attribution(axes: "Axes", attribution: "pd.DataFrame") -> None:
@@ -147,7 +153,7 @@ def _attribution(axes: "Axes", attribution: "pd.DataFrame") -> None:
     axes.axvline(0, color="#5b636c", linewidth=1)
     axes.set_yticks(range(len(names)), names)
     axes.set(xlabel="gain in ROUGE-L over naive", title="Where the gain comes from")
-    axes.legend(fontsize=8)
+    _legend_below(axes)
 
 
 def _curve(axes: "Axes", rows: "pd.DataFrame", label: str) -> None:
