@@ -22,7 +22,7 @@ class Choice:
 
 
 class Agent(Protocol):
-    """Chooses a configuration per question from the question's vector alone.
+    """Chooses a configuration per question from the question's vector.
 
     `version` is the registered version, None where there is none. `embedder`, `embedder_revision` and `dimension`
     say whose vectors it understands; an empty `embedder` means any.
@@ -53,6 +53,11 @@ class Agent(Protocol):
         """Width of the vectors that it reads; 0 for any."""
         ...
 
+    @property
+    def candidate_mean(self) -> bool:
+        """Whether it reads the mean of the candidates' vectors behind each question's own."""
+        ...
+
     def choose(self, vectors: "np.ndarray") -> list[Choice]:
         """One choice a row of `vectors` float32 [n, d], in their order."""
         ...
@@ -69,6 +74,7 @@ class FixedAgent:
     embedder: str = ""
     embedder_revision: str = ""
     dimension: int = 0
+    candidate_mean: bool = False
 
     def choose(self, vectors: "np.ndarray") -> list[Choice]:
         """The fixed configuration, once a row of `vectors` [n, d]."""
@@ -95,8 +101,9 @@ def check_fits(agent: Agent, *, embedder: str, revision: str, dimension: int, re
     mend = "run `corag train` and `corag promote` again, or configure the embedder it was trained with"
     if agent.embedder and agent.embedder != embedder:
         raise ModelError(f"{who} was trained on vectors of {agent.embedder!r}, not of {embedder!r}; {mend}")
-    if agent.dimension and agent.dimension != dimension:
-        raise ModelError(f"{who} reads vectors of {agent.dimension} dimensions, {embedder!r} gives {dimension}; {mend}")
+    width = dimension * (2 if agent.candidate_mean else 1)
+    if agent.dimension and agent.dimension != width:
+        raise ModelError(f"{who} reads vectors of {agent.dimension} dimensions, {embedder!r} gives {width}; {mend}")
     if agent.embedder_revision and revision and agent.embedder_revision != revision:
         raise ModelError(
             f"{who} was trained on revision {agent.embedder_revision!r} of {embedder!r}, not on {revision!r}; {mend}"

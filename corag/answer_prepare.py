@@ -45,15 +45,20 @@ def prepare(questions: Sequence[Question], parts: AnswerParts) -> list[Prepared]
 
 
 def question_vectors(retrievals: Sequence[Retrieval], dimension: int) -> "np.ndarray":
-    """The questions' vectors float32 [n, d]; a row of NaN for a question that has none.
+    """What an agent reads of each question, float32 [n, d]; a row of NaN for a question that has no vector.
 
-    `dimension` is the width where no question has a vector.
+    That is its vector, and behind it the mean of its candidates' vectors where the retrievals hold it. `dimension` is
+    the width where no question has a vector.
     """
     import numpy as np
 
-    width = next((len(one.vector) for one in retrievals if one.vector is not None), dimension)
+    inputs = [
+        None if one.vector is None else one.vector if one.mean is None else np.concatenate([one.vector, one.mean])
+        for one in retrievals
+    ]
+    width = next((len(one) for one in inputs if one is not None), dimension)
     missing = np.full(width, np.nan, dtype=np.float32)
-    rows = [missing if one.vector is None else one.vector for one in retrievals]
+    rows = [missing if one is None else one for one in inputs]
     return np.stack(rows) if rows else np.empty((0, width), dtype=np.float32)
 
 

@@ -4,6 +4,8 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from corag.embedders.base import Embedder, Vectors, valid_rows
 from corag.errors import InputError
 from corag.records import text_field
@@ -24,21 +26,28 @@ class Retrieval:
     """The candidates of one question, best first, and its vector [d].
 
     `error` is a one-line reason where the question could not be searched; a search that finds nothing is no error.
+    `mean` [d] is the mean of the candidates' vectors, zeros without candidates; None where it was not asked for.
     """
 
     qid: str
     candidates: tuple[Candidate, ...]
     vector: Vectors | None
     error: str | None = None
+    mean: Vectors | None = None
 
 
 def retrieve(
-    store: ChunkStore, embedder: Embedder, questions: Sequence[Question], settings: RetrievalSettings
+    store: ChunkStore,
+    embedder: Embedder,
+    questions: Sequence[Question],
+    settings: RetrievalSettings,
+    candidate_mean: bool = False,
 ) -> list[Retrieval]:
     """One retrieval a question, in the order of `questions`; a batch gives what single questions give.
 
     Each has `settings.top_k` candidates of distinct words (fewer where the store holds fewer): of equal texts the best
-    one stays, the lower chunk id on ties. A question without a usable vector or filter fails alone.
+    one stays, the lower chunk id on ties. A question without a usable vector or filter fails alone. `candidate_mean`
+    adds the mean of the candidates' vectors, which an embedder with a memory mostly knows.
 
     Raises:
         StoreError: the store cannot be searched.
@@ -64,12 +73,24 @@ def retrieve(
         texts = [questions[index].question for index in members]
         candidates = _search_distinct(store, vectors[members], texts, settings, dict(wanted_pairs))
         found.update(zip(members, candidates, strict=True))
+    means = _means(found, embedder) if candidate_mean else {}
     return [
-        Retrieval(question.qid, tuple(found[index]), vectors[index])
+        Retrieval(question.qid, tuple(found[index]), vectors[index], mean=means.get(index))
         if index in found
         else Retrieval(question.qid, (), None, errors[index])
         for index, question in enumerate(questions)
     ]
+
+
+def _means(found: Mapping[int, Sequence[Candidate]], embedder: Embedder) -> dict[int, Vectors]:
+    """The mean vector of each question's candidates."""
+    texts = list(dict.fromkeys(one.chunk.text for candidates in found.values() for one in candidates))
+    known = dict(zip(texts, embedder.embed(texts), strict=True))
+    nothing = np.zeros(embedder.dimension, dtype=np.float32)
+    return {
+        index: np.mean([known[one.chunk.text] for one in candidates], axis=0) if candidates else nothing
+        for index, candidates in found.items()
+    }
 
 
 def wanted_metadata(question: Question, configured: Mapping[str, str]) -> dict[str, str]:

@@ -148,7 +148,11 @@ class SweepSettings(Settings):
 
 
 class AgentSettings(Settings):
-    """Network and training of the configuration agent (paper §5.3; its defaults)."""
+    """Network and training of the configuration agent (paper §5.3; its defaults).
+
+    `candidate_mean` lets it read the mean of the candidates' vectors too. `learning_curve` logs with each training how
+    good agents are that learn from shares of the questions: twenty more fits.
+    """
 
     model_name: str = "corag-agent"
     hidden: tuple[int, int, int] = (256, 128, 64)
@@ -164,6 +168,7 @@ class AgentSettings(Settings):
     validation_fraction: float = Field(0.2, gt=0, lt=1)
     class_weights: bool = True
     candidate_mean: bool = False
+    learning_curve: bool = False
     min_labels: int = Field(8, ge=2)
     far_quantile: float = Field(0.99, gt=0, le=1)
     seeds: int = Field(1, ge=1)

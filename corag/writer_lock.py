@@ -8,8 +8,8 @@ from corag.errors import StoreError
 
 
 @contextmanager
-def writer_lock(path: Path, wait_seconds: float) -> Iterator[None]:
-    """Hold the lock file `path`, waiting at most `wait_seconds` for another holder.
+def writer_lock(path: Path, wait_seconds: float, who: str = "ingest") -> Iterator[None]:
+    """Hold the lock file `path`, waiting at most `wait_seconds` for another holder, which is called `who`.
 
     Raises:
         StoreError: another process holds it for longer, or the file cannot be made.
@@ -22,7 +22,7 @@ def writer_lock(path: Path, wait_seconds: float) -> Iterator[None]:
         lock.acquire(timeout=wait_seconds)
     except Timeout:
         raise StoreError(
-            f"{path}: another ingest has been writing for more than {wait_seconds:g} s; try again after its end"
+            f"{path}: another {who} has been writing for more than {wait_seconds:g} s; try again after its end"
         ) from None
     except OSError as error:
         raise StoreError(

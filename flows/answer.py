@@ -180,7 +180,7 @@ def answer_parts(parts: Components, agent: Agent) -> AnswerParts:
         kept = KeptAnswers(parts.memo.table("answers"), reuse_scope(config, parts.generations.identity))
     return AnswerParts(
         embed=parts.embedder.embed,
-        retrieve=lambda batch: retrieve(parts.store, parts.embedder, batch, config.retrieval),
+        retrieve=lambda batch: retrieve(parts.store, parts.embedder, batch, config.retrieval, agent.candidate_mean),
         agent=agent,
         search=lambda selections: select(selections, parts.scorers(), config.search, config.seed),
         generations=parts.generations,

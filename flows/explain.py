@@ -29,10 +29,11 @@ def explain_question(config_file: str | None, overrides: list[str], question: st
         raise InputError("the question is empty; pass it in quotes")
     parts = open_components(config_file, overrides, "explain")
     config = parts.config
-    (found,) = retrieve(parts.store, parts.embedder, [Question("explain", question)], config.retrieval)
+    agent = load_agent(parts)
+    asked = [Question("explain", question)]
+    (found,) = retrieve(parts.store, parts.embedder, asked, config.retrieval, agent.candidate_mean)
     if found.error is not None:
         raise InputError(f"{found.error}; ask another question")
-    agent = load_agent(parts)
     (choice,) = agent.choose(question_vectors([found], agent.dimension))
     scorer = parts.scorers()[choice.configuration.reranker]
     tree, singles = grow_tree(question, found.candidates, scorer, parameters_of(choice.configuration, config.search))

@@ -70,7 +70,7 @@ def run_methods(parts: Components, questions: list[Question], methods: list[str]
     """Every question answered by every method."""
     config = parts.config
     evaluation = EvaluationParts(
-        retrieve=lambda batch: retrieve(parts.store, parts.embedder, batch, config.retrieval),
+        retrieve=lambda batch: retrieve(parts.store, parts.embedder, batch, config.retrieval, agent.candidate_mean),
         search=lambda selections: select(selections, parts.scorers(), config.search, config.seed),
         generations=parts.generations,
         agent=agent,

@@ -6,8 +6,11 @@ import pytest
 from corag.errors import LabelError
 from corag.settings import AgentSettings
 from tests.sweeps import FIXED, toy_input
-from training.cross_validation import cross_validate, learning_curve, rearranged
+from training.cross_validation import CurvePoint, cross_validate, learning_curve, rearranged
+from training.plots import draw_all
 from training.policies import AGENT, BEST_FIXED, ORACLE
+from training.tables import tables_of
+from training.train import train_agent
 
 SETTINGS = AgentSettings(epochs=30)
 DATA = toy_input(train=50, held_out=0)
@@ -47,3 +50,17 @@ def test_rearranging_keeps_each_questions_own_row():
     assert moved.parts == ("train", "train", "held_out")
     assert np.array_equal(moved.vectors, DATA.vectors[[4, 1, 7]])
     assert np.array_equal(moved.rouge_l, DATA.rouge_l[[4, 1, 7]])
+
+
+def test_the_curve_is_a_table_and_a_plot_of_the_training(tmp_path):
+    """Both are there where it was measured, and neither where it was not."""
+    result = train_agent(toy_input(train=30, held_out=6), SETTINGS, configured=FIXED, seed=0, work=tmp_path)
+    curve = [CurvePoint(0.5, 12.0, 0.41, None), CurvePoint(1.0, 24.0, 0.45, 0.3)]
+    assert tables_of(result, curve)["labels_curve.csv"].split() == [
+        "share,labels,rouge_l,gap_closed",
+        "0.50,12.0,0.4100,",
+        "1.00,24.0,0.4500,0.3",
+    ]
+    assert draw_all(result, curve)["labels_curve.png"].startswith(b"\x89PNG")
+    assert "labels_curve.csv" not in tables_of(result)
+    assert "labels_curve.png" not in draw_all(result)

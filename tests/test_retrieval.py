@@ -1,10 +1,12 @@
 """Retrieval with the packaged MiniLM on a real LanceDB table."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from corag.answer_prepare import question_vectors
 from corag.embedders.minilm import MiniLM
 from corag.retrieval import distinct_texts, retrieve, wanted_metadata
 from corag.settings import RetrievalSettings, StoreSettings
@@ -74,6 +76,22 @@ def test_more_than_there_is(store: ChunkStore, embedder: MiniLM) -> None:
     (found,) = retrieve(store, embedder, QUESTIONS[:1], RetrievalSettings(top_k=50))
     assert {one.chunk.doc_id for one in found.candidates} == set(TOPICS)
     assert retrieve(store, embedder, [], RetrievalSettings()) == []
+
+
+def test_the_candidates_mean_is_the_mean_of_their_vectors(store: ChunkStore, embedder: MiniLM) -> None:
+    """Only where it is asked for; an agent's input is then the question's vector with the mean behind it."""
+    plain, asked = (
+        retrieve(store, embedder, QUESTIONS[:2], RetrievalSettings(top_k=3), mean) for mean in (False, True)
+    )
+    assert [one.mean for one in plain] == [None, None]
+    texts = [one.chunk.text for one in asked[0].candidates]
+    np.testing.assert_allclose(asked[0].mean, embedder.embed(texts).mean(axis=0), atol=1e-6)
+    width = embedder.dimension
+    inputs = question_vectors(asked, 2 * width)
+    assert inputs.shape == (2, 2 * width)
+    np.testing.assert_array_equal(inputs[:, :width], question_vectors(plain, width))
+    failed = replace(asked[1], vector=None, mean=None, error="no vector")
+    assert np.isnan(question_vectors([asked[0], failed], 2 * width)[1]).all()
 
 
 def test_copies_are_kept_once_and_the_list_is_still_full(store: ChunkStore, embedder: MiniLM) -> None:

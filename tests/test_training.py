@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 import torch
 
-from corag.errors import ConfigError, ModelError
+from corag.errors import ModelError
 from corag.settings import AgentSettings
 from tests.sweeps import FIXED, RERANKERS, toy_input
 from training.dataset import build_dataset
 from training.fit import fit, load_checkpoint
+from training.policies import agent_columns
 from training.train import train_agent
 
 SETTINGS = AgentSettings(hidden=(16, 12, 8), epochs=5, patience=5, learning_rate=0.01)
@@ -184,8 +185,20 @@ def test_repeats_over_seeds_keep_the_best_fit(tmp_path):
     assert min(losses) == result.best.history[result.best.best_epoch]["val_loss"]
 
 
-def test_an_input_that_is_not_supported_is_refused_not_ignored(tmp_path):
-    """Asking for the candidates' mean vector is an error, not a silent no."""
+def test_an_agent_may_read_the_candidates_mean_too(tmp_path):
+    """Its inputs are twice as wide, its card says so, and vectors of one width are refused where it reads two.
+
+    An agent that reads the question alone can still be judged on the same data.
+    """
+    plain = toy_input(train=30, held_out=6)
+    both = np.concatenate([plain.vectors, plain.vectors[:, ::-1]], axis=1)
+    wide = replace(plain, vectors=both, embedding=replace(plain.embedding, dimension=both.shape[1]))
     settings = SETTINGS.model_copy(update={"candidate_mean": True})
-    with pytest.raises(ConfigError, match="candidate_mean"):
-        train_agent(toy_input(train=20, held_out=2), settings, configured=FIXED, seed=0, work=tmp_path)
+    agent = train_agent(wide, settings, configured=FIXED, seed=0, work=tmp_path / "wide").agent
+    assert agent.candidate_mean
+    assert agent.dimension == both.shape[1]
+    with pytest.raises(ModelError, match="reads vectors"):
+        agent.choose(plain.vectors)
+    narrow = train_agent(plain, SETTINGS, configured=FIXED, seed=0, work=tmp_path / "narrow").agent
+    rows = wide.rows("held_out")
+    assert agent_columns(narrow, wide, rows).tolist() == agent_columns(narrow, plain, rows).tolist()

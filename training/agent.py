@@ -40,6 +40,11 @@ class TrainedAgent:
         return self.bundle.card.dimension
 
     @property
+    def candidate_mean(self) -> bool:
+        """Whether it reads the mean of the candidates' vectors behind each question's own."""
+        return self.bundle.card.candidate_mean
+
+    @property
     def rerankers(self) -> tuple[str, ...]:
         """Every reranker that it may choose."""
         return self.bundle.card.rerankers

@@ -42,8 +42,9 @@ class AgentCard(BaseModel):
     """What a bundle says of itself.
 
     rerankers: the class list, in the order of the class head. far_distance: the least cosine distance to the training
-    questions at which a question counts as far from them. data_fingerprint: of the labels and trials it learnt from.
-    class_hash, weights_hash, neighbours_hash: SHA-256 of the class list and of the two files.
+    questions at which a question counts as far from them. candidate_mean: the mean of the candidates' vectors is read
+    behind the question's own, so that `dimension` is twice the embedder's. data_fingerprint: of the labels and trials
+    it learnt from. class_hash, weights_hash, neighbours_hash: SHA-256 of the class list and of the two files.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -57,6 +58,7 @@ class AgentCard(BaseModel):
     dimension: int = Field(ge=1)
     hidden: tuple[int, int, int]
     objective: Literal["paper", "expected-rouge"]
+    candidate_mean: bool = False
     far_distance: float = Field(ge=0)
     data_fingerprint: str
     torch_version: str

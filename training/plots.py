@@ -1,10 +1,12 @@
 """The pictures of a training run, as PNG bytes: confusion, regret, feature map before and after, learning curve."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from corag.drawing import draw
+from training.cross_validation import CurvePoint
 from training.policies import AGENT, BEST_FIXED, ORACLE
 from training.train import TrainingResult
 
@@ -12,8 +14,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def draw_all(result: TrainingResult) -> dict[str, bytes]:
-    """File name → PNG of every plot that the result has data for."""
+def draw_all(result: TrainingResult, curve: Sequence[CurvePoint] = ()) -> dict[str, bytes]:
+    """File name → PNG of every plot that the result has data for; `curve` is the one over shares of the questions."""
     plots = {
         "learning_curve.png": draw([lambda axes: _learning_curve(axes, result)]),
         "feature_map.png": draw(
@@ -23,7 +25,19 @@ def draw_all(result: TrainingResult) -> dict[str, bytes]:
     }
     if ORACLE in result.held_out.scores:
         plots["regret.png"] = draw([lambda axes: _regret(axes, result)])
+    if curve:
+        plots["labels_curve.png"] = draw([lambda axes: _labels_curve(axes, curve, result)])
     return plots
+
+
+def _labels_curve(axes: "Axes", curve: Sequence[CurvePoint], result: TrainingResult) -> None:
+    """Where the last points still rise, more labels would help."""
+    axes.plot([one.labels for one in curve], [one.rouge_l for one in curve], marker="o", label="agent, cross-validated")
+    best = result.held_out.row(BEST_FIXED)
+    if best is not None:
+        axes.axhline(best.rouge_l.mean, color="grey", linestyle=":", label="best fixed, held-out part")
+    axes.set(xlabel="labelled questions learnt from", ylabel="ROUGE-L", title="By number of labels")
+    axes.legend()
 
 
 def _learning_curve(axes: "Axes", result: TrainingResult) -> None:

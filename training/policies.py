@@ -21,8 +21,12 @@ RANDOM, KNN, LOGISTIC, MLP, ORACLE = "random", "knn", "logistic regression", "ml
 
 
 def agent_columns(agent: Agent, data: TrainingInput, rows: np.ndarray) -> np.ndarray:
-    """int64 [k] the recorded trials nearest to what the agent chooses for these rows."""
-    choices = agent.choose(data.vectors[rows])
+    """int64 [k] the recorded trials nearest to what the agent chooses for these rows.
+
+    A question's own vector stands before its candidates' mean, so that an agent that reads the first alone can be
+    judged on data that hold both.
+    """
+    choices = agent.choose(data.vectors[rows][:, : agent.dimension or None])
     return _snapped([choice.configuration for choice in choices], data, rows)
 
 

@@ -2,14 +2,15 @@
 
 from collections.abc import Iterable, Sequence
 
+from training.cross_validation import CurvePoint
 from training.csv_text import csv_text
 from training.replay import Replay
 from training.train import TrainingResult
 
 
-def tables_of(result: TrainingResult) -> dict[str, str]:
-    """File name → CSV of every table."""
-    return {
+def tables_of(result: TrainingResult, curve: Sequence[CurvePoint] = ()) -> dict[str, str]:
+    """File name → CSV of every table; with one of the learning curve where it was measured."""
+    return _curve_csv(curve) | {
         "replay.csv": replay_csv(result.held_out),
         "slices.csv": csv_text(
             ("slice", "method", "rouge_l", "questions"),
@@ -24,6 +25,13 @@ def tables_of(result: TrainingResult) -> dict[str, str]:
         ),
         "split.csv": csv_text(("qid", "side", "best_reranker"), _split_rows(result)),
     }
+
+
+def _curve_csv(curve: Sequence[CurvePoint]) -> dict[str, str]:
+    if not curve:
+        return {}
+    rows = ((f"{one.share:.2f}", f"{one.labels:.1f}", f"{one.rouge_l:.4f}", one.gap_closed) for one in curve)
+    return {"labels_curve.csv": csv_text(("share", "labels", "rouge_l", "gap_closed"), rows)}
 
 
 def replay_csv(outcome: Replay) -> str:

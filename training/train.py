@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 
-from corag.errors import ConfigError
 from corag.settings import AgentSettings
 from corag.values import Configuration
 from training.agent import TrainedAgent, far_distance
@@ -57,10 +56,7 @@ def train_agent(
     Raises:
         LabelError: too few labels, or labels of one reranker only.
         ModelError: no epoch had a finite loss.
-        ConfigError: `candidate_mean` is asked for.
     """
-    if settings.candidate_mean:
-        raise ConfigError("agent.candidate_mean: the candidates' mean vector is not an input yet; set it to false")
     dataset = build_dataset(data, settings)
     split = dataset.split(settings.validation_fraction, seed)
     train, validation = dataset.take(split.train), dataset.take(split.validation)
@@ -89,6 +85,7 @@ def train_agent(
         dimension=data.embedding.dimension,
         hidden=settings.hidden,
         objective=settings.objective,
+        candidate_mean=settings.candidate_mean,
         far_distance=far_distance(dataset.features, settings.far_quantile),
         data_fingerprint=data.fingerprint,
     )

@@ -3,12 +3,13 @@
 import json
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from corag.settings import AgentSettings
 from training.bundle import AgentCard
+from training.cross_validation import CurvePoint
 from training.fit import Fit
 from training.plots import draw_all
 from training.registry.connection import Tracking, registry_errors
@@ -25,12 +26,19 @@ PARENT_TAG, NOTE_TAG, NAME_TAG = "mlflow.parentRunId", "mlflow.note.content", "m
 
 
 def log_training_run(
-    tracking: Tracking, result: TrainingResult, settings: AgentSettings, *, config_yaml: str, name: str
+    tracking: Tracking,
+    result: TrainingResult,
+    settings: AgentSettings,
+    *,
+    config_yaml: str,
+    name: str,
+    curve: Sequence[CurvePoint] = (),
 ) -> str:
     """The id of a new run that holds the whole training. Each call makes its own run, a retry included.
 
     `config_yaml` is the full configuration; it is kept as an artifact, for a parameter's value is cut at 6,000
-    characters. With several seeds each fit is a nested run.
+    characters. With several seeds each fit is a nested run. `curve` is the
+    learning curve over shares of the questions, where it was measured.
 
     Raises:
         RegistryError: the server refuses; the run is then marked FAILED.
@@ -40,7 +48,7 @@ def log_training_run(
         _log_curves(tracking, run_id, result.best)
         _log_figures(tracking, run_id, _final_figures(result))
         with tempfile.TemporaryDirectory() as folder:
-            _write_artifacts(Path(folder), result, config_yaml, run_id)
+            _write_artifacts(Path(folder), result, config_yaml, run_id, curve)
             tracking.client.log_artifacts(run_id, folder)
         if len(result.fits) > 1:
             for fit in result.fits:
@@ -133,7 +141,9 @@ def _metric_name(name: str) -> str:
     return "".join(letter if letter.isalnum() or letter in "_-. /" else "_" for letter in name)
 
 
-def _write_artifacts(folder: Path, result: TrainingResult, config_yaml: str, run_id: str) -> None:
+def _write_artifacts(
+    folder: Path, result: TrainingResult, config_yaml: str, run_id: str, curve: Sequence[CurvePoint]
+) -> None:
     (folder / "config.yaml").write_text(config_yaml, encoding="utf-8")
     split = {
         "seed": result.split.seed,
@@ -143,7 +153,7 @@ def _write_artifacts(folder: Path, result: TrainingResult, config_yaml: str, run
         "note": result.split.note,
     }
     (folder / "split.json").write_text(json.dumps(split, indent=2, ensure_ascii=False), encoding="utf-8")
-    for part, files in (("tables", tables_of(result)), ("plots", draw_all(result))):
+    for part, files in (("tables", tables_of(result, curve)), ("plots", draw_all(result, curve))):
         (folder / part).mkdir()
         for name, content in files.items():
             data = content.encode("utf-8") if isinstance(content, str) else content
