@@ -15,6 +15,7 @@ from corag.corpus_settings import (
     Settings,
     StoreSettings,
 )
+from corag.evaluation_settings import EvaluationSettings
 
 
 class QuestionSettings(Settings):
@@ -246,6 +247,7 @@ class Config(Settings):
     agent: AgentSettings = AgentSettings()
     promotion: PromotionSettings = PromotionSettings()
     answer: AnswerSettings = AnswerSettings()
+    evaluation: EvaluationSettings = EvaluationSettings()
     runner: RunnerSettings = RunnerSettings()
     tracking: TrackingSettings = TrackingSettings()
     schedule: ScheduleSettings = ScheduleSettings()
