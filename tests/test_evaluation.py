@@ -39,7 +39,7 @@ def said(references, answer, **settings):
 @pytest.mark.parametrize(
     ("reference", "other"),
     [
-        ("桥的通行费是三枚硬币。", "桥的通行费是九枚银币。"),  # noqa: RUF001 - Chinese punctuation
+        ("桥的通行费是三枚硬币。", "桥的通行费是九枚银币。"),
         ("橋の通行料は硬貨三枚です。", "橋の通行料は無料です。"),
         ("ค่าผ่านสะพานคือสามเหรียญ", "ค่าผ่านสะพานคือเก้าบาท"),
     ],
@@ -135,7 +135,7 @@ def test_a_gain_is_marked_where_its_interval_leaves_zero_out():
     assert summaries["better"].gain.mean == pytest.approx(0.1)
     assert method_row(summaries[NAIVE])["gain"] is None
     starred = [line for line in summary_table(list(summaries.values())).splitlines() if "] *" in line]
-    assert [line.split(" ")[1] for line in starred] == ["better"] + [FIXED] * summaries[FIXED].significant
+    assert {line.split(" ")[1] for line in starred} == {"better"} | ({FIXED} if summaries[FIXED].significant else set())
 
 
 def test_retrieval_is_scored_by_depth():
@@ -144,13 +144,14 @@ def test_retrieval_is_scored_by_depth():
     found = {row["metric"]: (row["value"], row["n"]) for row in retrieval_rows(asked, 6)}
     assert found["recall@1"] == found["recall@3"] == (0.0, 3)
     assert found["recall@5"] == found["recall@6"] == (1.0, 3)
-    assert found["ndcg@10"] == (pytest.approx(0.430677), 3)
+    value, counted = found["ndcg@10"]
+    assert (round(value, 6), counted) == (0.430677, 3)
 
 
 def test_cases_are_the_greatest_gains_then_the_greatest_losses():
     """Five of each, side by side with both contexts; questions that differ in nothing are none."""
     asked = questions(14)
-    naive = [row for row in evaluate(asked, [NAIVE], evaluation())]
+    naive = evaluate(asked, [NAIVE], evaluation())
     steps = [0.0, *(0.01 * step for step in range(1, 8)), *(-0.01 * step for step in range(1, 7))]
     mine = [replace(row, method=AGENT, rouge_l=row.rouge_l + step) for row, step in zip(naive, steps, strict=True)]
     rows = case_rows([*naive, *mine], {one.qid: one.answers for one in asked}, {"q7-0": "x"} | {"q7-1": "y"})
