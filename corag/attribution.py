@@ -1,10 +1,10 @@
 """Why a method gains over `naive`: which set of chunks it chose, in which order, and when it stopped.
 
 The score of a set is told from that of its order by asking it three times: in the order of the search, in document
-order and shuffled. The mean of the two last is the set's *neutral* score, which no choice of an order has part in. What the
-cost of tokens did is told by searching with λ and with λ = 0. One change at a time leads from `naive` to the method;
-the two ways to get there (order first, or stopping first) are averaged, so that neither part is favoured. The three
-parts add up to the gain exactly.
+order and shuffled. The mean of the two last is the set's *neutral* score, which no choice of an order has part in.
+What the cost of tokens did is told by searching with λ and with λ = 0. One change at a time leads from `naive` to the
+method; the two ways to get there (order first, or stopping first) are averaged, so that neither part is favoured. The
+three parts add up to the gain exactly.
 """
 
 from collections.abc import Callable, Sequence

@@ -143,6 +143,22 @@ def evaluate(
 
 
 @app.command()
+def convert(
+    layout: Annotated[str, typer.Argument(help="wikipassageqa, msmarco, squad, hotpotqa, musique or beir.")],
+    source: Annotated[Path, typer.Argument(help="The data set's file or folder.")],
+    out: Annotated[Path, typer.Argument(help="Folder for corpus.jsonl and questions.jsonl.")],
+    config: ConfigFile = None,
+    overrides: Overrides = None,
+    debug: Debug = False,
+) -> None:
+    """Turn a public data set in its own layout into a corpus and questions."""
+    with outcome("convert", config, overrides, debug):
+        from flows.convert import convert_layout
+
+        typer.echo(convert_layout(layout, source.absolute(), out.absolute()))
+
+
+@app.command()
 def explain(
     question: Annotated[str, typer.Argument(help="The question.")],
     config: ConfigFile = None,
