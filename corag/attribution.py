@@ -1,80 +1,64 @@
 """Why a method gains over `naive`: which set of chunks it chose, in which order, and when it stopped.
 
-The score of a set is told from that of its order by asking it three times: in the order of the search, in document
-order and shuffled. The mean of the two last is the set's *neutral* score, which no choice of an order has part in.
-What the cost of tokens did is told by searching with λ and with λ = 0. One change at a time leads from `naive` to the
-method; the two ways to get there (order first, or stopping first) are averaged, so that neither part is favoured. The
-three parts add up to the gain exactly.
+One change at a time leads from `naive` to the method, each step a run of its own (R is its ROUGE-L on a question):
+
+    set       R(the set that the method's search finds with λ = 0, in document order) − R(naive)
+    order     R(the same set, in the order of that search) − R(it in document order)
+    stopping  R(what the method finds with its own λ) − R(what it finds with λ = 0)
+
+The sum is the method's gain, exactly and on every question. With λ = 0 tokens cost nothing, so what λ does beside
+stopping earlier (it may also choose cheaper chunks) counts as stopping. Document order is one order among many: as a
+check, `order-over-shuffle` is R(the set in the search's order) − R(it shuffled); it is no part of the sum.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from corag.evaluation import EvaluationParts, generate_answers
+from corag.evaluation import EvaluationParts, asked_of, generate_answers
 from corag.evaluation_methods import DOCUMENT_ORDER, NAIVE, SHUFFLE, STRATEGIES, Asked, rearranged, searched_contexts
 from corag.evaluation_rows import Context
 from corag.metrics import Interval, best_rouge, bootstrap
 
 PARTS = ("set", "order", "stopping")
+"""What adds up to the gain."""
 
+CHECK = "order-over-shuffle"
 ATTRIBUTION_COLUMNS = ("method", "part", "gain", "low", "high")
 
 REARRANGED = (DOCUMENT_ORDER, SHUFFLE)
 
 
 @dataclass(frozen=True, slots=True)
-class Arranged:
-    """The scores of one set of chunks: in the order that was chosen, in document order, and shuffled."""
+class Runs:
+    """The scores of one question in the runs that tell the parts apart.
 
-    chosen: float
+    document, shuffled and free are those of the set found with λ = 0: in document order, shuffled, and as found.
+    """
+
+    naive: float
     document: float
     shuffled: float
-
-    @property
-    def neutral(self) -> float:
-        """The score of the set when no order was chosen."""
-        return (self.document + self.shuffled) / 2
-
-    @property
-    def order(self) -> float:
-        """What the chosen order adds."""
-        return self.chosen - self.neutral
-
-
-@dataclass(frozen=True, slots=True)
-class Gain:
-    """The gain over `naive` on one question, in parts."""
-
-    set: float
-    order: float
-    stopping: float
-
-    @property
-    def total(self) -> float:
-        """The whole gain."""
-        return self.set + self.order + self.stopping
+    free: float
+    found: float
 
 
 @dataclass(frozen=True, slots=True)
 class Attribution:
-    """One part of a method's gain over `naive`: the mean with its paired bootstrap interval."""
+    """One part of a method's gain over `naive`, or the check: the mean with its paired bootstrap interval."""
 
     method: str
     part: str
     gain: Interval
 
 
-def split(naive: Arranged, free: Arranged, found: Arranged) -> Gain:
-    """The gain of `found` over `naive` in parts; `free` is what the same search finds with λ = 0.
-
-    set: neutral(free) − neutral(naive). order: what the search's order adds, with λ and without it on average, less
-    what that of `naive` adds. stopping: found − free, in the chosen and in the neutral order on average.
-    """
-    return Gain(
-        set=free.neutral - naive.neutral,
-        order=(found.order + free.order) / 2 - naive.order,
-        stopping=(found.chosen - free.chosen + found.neutral - free.neutral) / 2,
-    )
+def split(runs: Runs) -> dict[str, float]:
+    """The gain of one question by part, and the check."""
+    return {
+        "set": runs.document - runs.naive,
+        "order": runs.free - runs.document,
+        "stopping": runs.found - runs.free,
+        CHECK: runs.free - runs.shuffled,
+    }
 
 
 def attributable(methods: Sequence[str]) -> list[str]:
@@ -94,37 +78,42 @@ def attribute(
     """
     places = [place for place, question in enumerate(asked.questions) if _scorable(question.answers, parts)]
     scored = asked.part(places)
-    naive = _arranged(scored, searched_contexts(NAIVE, scored, parts.search, parts.seed), parts)
+    contexts = searched_contexts(NAIVE, scored, parts.search, parts.seed)
+    qids = [question.qid for question in scored.questions]
+    naive = dict(zip(qids, _scores(scored, contexts, parts), strict=True))
     told: list[Attribution] = []
     for method in attributable(methods):
-        free = searched_contexts(method, scored, parts.search, parts.seed, free=True)
-        found = searched_contexts(method, scored, parts.search, parts.seed)
-        gains = [
-            split(*three)
-            for three in zip(naive, _arranged(scored, free, parts), _arranged(scored, found, parts), strict=True)
-        ]
+        own = asked_of(method, scored, parts)
+        gains = [split(runs) for runs in _runs(method, own, naive, parts)]
         told += [
-            Attribution(method, part, bootstrap([getattr(gain, part) for gain in gains], seed=parts.seed))
-            for part in PARTS
+            Attribution(method, part, bootstrap([gain[part] for gain in gains], seed=parts.seed))
+            for part in (*PARTS, CHECK)
+            if gains
         ]
         progress(len(asked.questions))
     return told
+
+
+def _runs(method: str, asked: Asked, naive: Mapping[str, float], parts: EvaluationParts) -> list[Runs]:
+    free = searched_contexts(method, asked, parts.search, parts.seed, free=True)
+    found = searched_contexts(method, asked, parts.search, parts.seed)
+    moved = [_rearranged(asked, free, name, parts.seed) for name in REARRANGED]
+    columns = [_scores(asked, contexts, parts) for contexts in (*moved, free, found)]
+    return [
+        Runs(naive[question.qid], *scores)
+        for question, scores in zip(asked.questions, zip(*columns, strict=True), strict=True)
+    ]
 
 
 def _scorable(answers: Sequence[str], parts: EvaluationParts) -> bool:
     return best_rouge(answers, "", parts.metrics) is not None
 
 
-def _arranged(asked: Asked, contexts: Sequence[Context], parts: EvaluationParts) -> list[Arranged]:
-    """The scores of each question's set in its three orders."""
-    columns = [_scores(asked, contexts, parts)]
-    for name in REARRANGED:
-        moved = [
-            rearranged(context, name, parts.seed, question.qid)
-            for question, context in zip(asked.questions, contexts, strict=True)
-        ]
-        columns.append(_scores(asked, moved, parts))
-    return [Arranged(*three) for three in zip(*columns, strict=True)]
+def _rearranged(asked: Asked, contexts: Sequence[Context], arrangement: str, seed: int) -> list[Context]:
+    return [
+        rearranged(context, arrangement, seed, question.qid)
+        for question, context in zip(asked.questions, contexts, strict=True)
+    ]
 
 
 def _scores(asked: Asked, contexts: Sequence[Context], parts: EvaluationParts) -> list[float]:
@@ -150,9 +139,16 @@ def attribution_table(told: Sequence[Attribution]) -> str:
     if not told:
         return ""
     cells = {(one.method, one.part): one.gain for one in told}
-    lines = ["| gain over naive from | which set | which order | when it stopped | sum |", "|---|---|---|---|---|"]
+    lines = [
+        "| gain over naive from | which set | which order | when it stopped | sum | order over shuffle |",
+        "|---|---|---|---|---|---|",
+    ]
     for method in dict.fromkeys(one.method for one in told):
-        own = [cells[method, part] for part in PARTS]
-        parts = " | ".join(f"{one}{' *' if one.low > 0 or one.high < 0 else ''}" for one in own)
-        lines.append(f"| {method} | {parts} | {sum(one.mean for one in own):+.3f} |")
+        own = [_marked(cells[method, part]) for part in PARTS]
+        total = sum(cells[method, part].mean for part in PARTS)
+        lines.append(f"| {method} | {' | '.join(own)} | {total:+.3f} | {_marked(cells[method, CHECK])} |")
     return "\n".join(lines)
+
+
+def _marked(gain: Interval) -> str:
+    return f"{gain}{' *' if gain.low > 0 or gain.high < 0 else ''}"

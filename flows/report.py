@@ -6,10 +6,18 @@ from pathlib import Path
 from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
 
+from corag.attribution import (
+    ATTRIBUTION_COLUMNS,
+    Attribution,
+    attributable,
+    attribute,
+    attribution_rows,
+    attribution_table,
+)
 from corag.components import Components
 from corag.errors import ConfigError, IncompleteError
 from corag.evaluation import EvaluationParts, ask, evaluate_asked
-from corag.evaluation_methods import AGENT, DEFAULT_METHODS, METHODS, RAPTOR, Asked
+from corag.evaluation_methods import AGENT, DEFAULT_METHODS, METHODS, NAIVE, RAPTOR, Asked
 from corag.evaluation_rows import Evaluated
 from corag.evaluation_summary import latency_table, summarise, summary_table
 from corag.evaluation_tables import (
@@ -23,7 +31,6 @@ from corag.evaluation_tables import (
 )
 from corag.evaluation_timing import time_methods
 from corag.progress import progress
-from corag.values import Question
 from flows.answer import load_agent
 from flows.questions import load_questions, rejected_note
 from flows.report_files import Table, write_report
@@ -42,8 +49,11 @@ def evaluate_flow(
     methods: list[str] | None = None,
     split: str | None = None,
     limit: int | None = None,
+    thorough: bool = True,
 ) -> str:
     """Compare `methods` on the questions; the summary, which is also written to `out` with the tables and every row.
+
+    `thorough` also times each stage and splits each gain over `naive`, which takes more calls of the models.
 
     Raises:
         IncompleteError: some questions failed or could not be read; the tables hold the others.
@@ -57,8 +67,9 @@ def evaluate_flow(
     agent = load_agent(parts)
     evaluation = evaluation_parts(parts, agent)
     asked = ask(questioned, evaluation)
-    rows = run_methods(parts, asked, chosen, evaluation)
-    summary, tables = compiled(parts, asked, rows, evaluation)
+    rows = run_methods(parts, asked, chosen, evaluation, parts.config.evaluation.timed_questions if thorough else 0)
+    told = run_attribution(asked, chosen, evaluation) if thorough and NAIVE in chosen else []
+    summary, tables = compiled(parts, asked, rows, told, evaluation)
     if AGENT in chosen and agent.version is None:
         summary += f"\n\n({AGENT} took the fixed configuration: no agent has been promoted)"
     write_report(Path(out), summary, rows, tables)
@@ -74,28 +85,43 @@ def evaluate_flow(
 
 @task(cache_policy=NO_CACHE, persist_result=False)
 def run_methods(
-    parts: Components, asked: Asked, methods: Sequence[str], evaluation: EvaluationParts
+    parts: Components, asked: Asked, methods: Sequence[str], evaluation: EvaluationParts, timed: int
 ) -> list[Evaluated]:
-    """Every question answered by every method; the first ones are timed too, without any memory."""
-    timed: list[Question] = list(asked.questions[: parts.config.evaluation.timed_questions])
-    with progress("time", len(timed) * len(methods)) as advance:
-        latencies = time_methods(timed, methods, lambda: forgetful_parts(parts, evaluation), advance)
+    """Every question answered by every method; the first `timed` ones are asked again without memory, for the time."""
+    first = list(asked.questions[:timed])
+    latencies = {}
+    if first:
+        with progress("time", len(first) * len(methods)) as advance:
+            latencies = time_methods(first, methods, lambda: forgetful_parts(parts, evaluation), advance)
     with progress("evaluate", len(asked.questions) * len(methods)) as advance:
         return evaluate_asked(asked, methods, evaluation, advance, latencies)
 
 
+@task(cache_policy=NO_CACHE, persist_result=False)
+def run_attribution(asked: Asked, methods: Sequence[str], evaluation: EvaluationParts) -> list[Attribution]:
+    """Each method's gain over `naive` in parts."""
+    with progress("attribute", len(asked.questions) * len(attributable(methods))) as advance:
+        return attribute(asked, methods, evaluation, advance)
+
+
 def compiled(
-    parts: Components, asked: Asked, rows: Sequence[Evaluated], evaluation: EvaluationParts
+    parts: Components,
+    asked: Asked,
+    rows: Sequence[Evaluated],
+    told: Sequence[Attribution],
+    evaluation: EvaluationParts,
 ) -> tuple[str, dict[str, Table]]:
     """The summary as Markdown, and the tables by name."""
     summaries = summarise(rows, parts.config.seed)
     retrieval = retrieval_rows(asked, parts.config.retrieval.top_k, evaluation.copies)
     references = {question.qid: question.answers for question in asked.questions}
     texts = {chunk.chunk_id: chunk.text for chunk in parts.chunks}
-    summary = [summary_table(summaries), "* the interval of the gain over naive leaves 0 out."]
-    summary += [latency_table(summaries, parts.config.evaluation.timed_questions), retrieval_table(retrieval)]
+    summary = [summary_table(summaries), "\\* the interval of the gain over naive leaves 0 out."]
+    summary += [attribution_table(told), latency_table(summaries, parts.config.evaluation.timed_questions)]
+    summary.append(retrieval_table(retrieval))
     tables: dict[str, Table] = {
         "methods": (METHOD_COLUMNS, [method_row(one) for one in summaries]),
+        "attribution": (ATTRIBUTION_COLUMNS, attribution_rows(told)),
         "retrieval": (RETRIEVAL_COLUMNS, retrieval),
         "cases": (CASE_COLUMNS, case_rows(rows, references, texts)),
     }
