@@ -28,6 +28,32 @@ class RaptorSettings(Settings):
         return self
 
 
+class AblationSettings(Settings):
+    """The values that the ablations go through.
+
+    Without `budgets` or `chunk_tokens` half, once and twice the configured value are taken, as far as that fits.
+    `corpus_shares` are parts of the documents.
+    """
+
+    exploration_coefficients: tuple[float, ...] = (0.0, 1.0, 2.0, 3.0)
+    cost_coefficients: tuple[float, ...] = (0.0, 0.1, 0.2, 0.3)
+    budgets: tuple[int, ...] | None = None
+    chunk_tokens: tuple[int, ...] | None = None
+    corpus_shares: tuple[float, ...] = (0.25, 0.5, 1.0)
+
+    @model_validator(mode="after")
+    def _values_are_sound(self) -> "AblationSettings":
+        for key in ("exploration_coefficients", "cost_coefficients"):
+            if any(value < 0 for value in getattr(self, key)):
+                raise ValueError(f"evaluation.ablations.{key} holds a negative value: {list(getattr(self, key))}")
+        for key in ("budgets", "chunk_tokens"):
+            if any(value < 1 for value in getattr(self, key) or ()):
+                raise ValueError(f"evaluation.ablations.{key} must be at least 1: {list(getattr(self, key))}")
+        if any(not 0 < share <= 1 for share in self.corpus_shares):
+            raise ValueError(f"evaluation.ablations.corpus_shares must lie in (0, 1]: {list(self.corpus_shares)}")
+        return self
+
+
 class EvaluationSettings(Settings):
     """What `corag evaluate` compares beside its methods.
 
@@ -36,3 +62,4 @@ class EvaluationSettings(Settings):
 
     timed_questions: int = Field(4, ge=0)
     raptor: RaptorSettings = RaptorSettings()
+    ablations: AblationSettings = AblationSettings()
