@@ -49,7 +49,7 @@ def test_each_cell_changes_its_own_setting_alone():
 
 
 def test_the_values_are_those_of_the_paper():
-    """Exploration 0 to 3, λ 0 to 0.3, three budgets and chunk sizes, each reranker and the agent, three backup rules."""
+    """Exploration 0 to 3, λ 0 to 0.3, three budgets and chunk sizes, each reranker and the agent, three backups."""
     values = {name: [cell.value for cell in plan(CONFIG, [name])] for name in ("exploration", "cost", "budget")}
     assert values == {"exploration": [0, 1, 2, 3], "cost": [0, 0.1, 0.2, 0.3], "budget": [128, 256, 512]}
     assert [cell.value for cell in plan(CONFIG, ["chunk_tokens"])] == [64, 128, 256]
