@@ -129,17 +129,29 @@ def evaluate(
     out: Annotated[Path, typer.Option("--out", help="Folder for the tables.")],
     config: ConfigFile = None,
     methods: Annotated[str | None, typer.Option("--methods", help="Comma-separated; default: all of them.")] = None,
+    ablations: Annotated[
+        str | None, typer.Option("--ablations", help="Comma-separated, or `all`: vary one setting at a time.")
+    ] = None,
     limit: Limit = None,
     overrides: Overrides = None,
     debug: Debug = False,
 ) -> None:
     """Compare methods on the same questions, corpus, generator and budget."""
     with outcome("evaluate", config, overrides, debug) as call:
+        from corag.ablations import named
+        from corag.evaluation_methods import METHODS
         from flows.report import evaluate_flow
 
-        source = "sample" if str(questions) == "sample" else str(questions.absolute())
-        chosen = [name.strip() for name in methods.split(",")] if methods else []
-        typer.echo(evaluate_flow(*call, questions=source, out=str(out.absolute()), methods=chosen, limit=limit))
+        typer.echo(
+            evaluate_flow(
+                *call,
+                questions="sample" if str(questions) == "sample" else str(questions.absolute()),
+                out=str(out.absolute()),
+                methods=[name.strip() for name in methods.split(",")] if methods else list(METHODS),
+                ablations=named(ablations),
+                limit=limit,
+            )
+        )
 
 
 @app.command()

@@ -1,11 +1,14 @@
 """Report: methods compared on the same questions."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
 
+from corag.ablations import ABLATION_COLUMNS, ablation_rows, ablation_table
+from corag.agents import Agent
 from corag.attribution import (
     ATTRIBUTION_COLUMNS,
     Attribution,
@@ -17,7 +20,7 @@ from corag.attribution import (
 from corag.components import Components
 from corag.errors import ConfigError, IncompleteError
 from corag.evaluation import EvaluationParts, ask, evaluate_asked
-from corag.evaluation_methods import AGENT, DEFAULT_METHODS, METHODS, NAIVE, RAPTOR, Asked
+from corag.evaluation_methods import AGENT, DEFAULT_METHODS, METHODS, NAIVE, ORACLE, RAPTOR, Asked
 from corag.evaluation_rows import Evaluated
 from corag.evaluation_summary import latency_table, summarise, summary_table
 from corag.evaluation_tables import (
@@ -31,13 +34,12 @@ from corag.evaluation_tables import (
 )
 from corag.evaluation_timing import time_methods
 from corag.progress import progress
+from flows.ablations import run_ablations
 from flows.answer import load_agent
 from flows.questions import load_questions, rejected_note
 from flows.report_files import Table, write_report
-from flows.report_parts import evaluation_parts, forgetful_parts
+from flows.report_parts import evaluation_parts, forgetful_parts, raptor_contexts
 from flows.runtime import open_components
-
-KNOWN = tuple(name for name in METHODS if name != RAPTOR)
 
 
 @flow(name="report")
@@ -47,31 +49,39 @@ def evaluate_flow(
     questions: str,
     out: str,
     methods: list[str] | None = None,
+    ablations: list[str] | None = None,
     split: str | None = None,
     limit: int | None = None,
     thorough: bool = True,
 ) -> str:
     """Compare `methods` on the questions; the summary, which is also written to `out` with the tables and every row.
 
+    `ablations` names settings that are varied one at a time (see `corag.ablations`), on the questions with a reference.
     `thorough` also times each stage and splits each gain over `naive`, which takes more calls of the models.
 
     Raises:
         IncompleteError: some questions failed or could not be read; the tables hold the others.
     """
     chosen = list(methods or DEFAULT_METHODS)
-    unknown = [name for name in chosen if name not in KNOWN]
+    unknown = [name for name in chosen if name not in METHODS]
     if unknown:
-        raise ConfigError(f"--methods {','.join(unknown)}: not known; choose among {', '.join(KNOWN)}")
+        raise ConfigError(f"--methods {','.join(unknown)}: not known; choose among {', '.join(METHODS)}")
     parts = open_components(config_file, overrides, "evaluate")
     questioned, rejected = load_questions(questions, parts.workspace, "evaluate", split, limit)
     agent = load_agent(parts)
-    evaluation = evaluation_parts(parts, agent)
+    evaluation = evaluation_parts(parts, agent, questioned if ORACLE in chosen else ())
     asked = ask(questioned, evaluation)
+    if RAPTOR in chosen:
+        evaluation = replace(evaluation, raptor=raptor_contexts(parts, asked.retrievals))
     rows = run_methods(parts, asked, chosen, evaluation, parts.config.evaluation.timed_questions if thorough else 0)
     told = run_attribution(asked, chosen, evaluation) if thorough and NAIVE in chosen else []
     summary, tables = compiled(parts, asked, rows, told, evaluation)
-    if AGENT in chosen and agent.version is None:
-        summary += f"\n\n({AGENT} took the fixed configuration: no agent has been promoted)"
+    summary += notes_on(chosen, asked, agent, evaluation)
+    if ablations:
+        referenced = [question for question in questioned if question.answers]
+        varied, left_out = run_ablations(parts, referenced, agent, ablations)
+        tables["ablations"] = (ABLATION_COLUMNS, ablation_rows(varied))
+        summary = "\n\n".join(part for part in (summary, ablation_table(varied), *left_out) if part)
     write_report(Path(out), summary, rows, tables)
     failed = [row for row in rows if row.error is not None]
     if failed or rejected:
@@ -81,6 +91,19 @@ def evaluate_flow(
             f"{len(failed)} answers failed and count as 0; tables in {out}; {'; '.join(note for note in notes if note)}"
         )
     return f"{summary}\n\ntables: {out}"
+
+
+def notes_on(methods: Sequence[str], asked: Asked, agent: Agent, evaluation: EvaluationParts) -> str:
+    """What has to be known beside the table: an agent that is not there, and questions that have no trials."""
+    notes = []
+    if AGENT in methods and agent.version is None:
+        notes.append(f"({AGENT} took the fixed configuration: no agent has been promoted)")
+    if ORACLE in methods:
+        known, total = len(evaluation.oracle), len(asked.questions)
+        notes.append(
+            f"({ORACLE} has the {known} of {total} questions that the last sweep tried; the others are left out)"
+        )
+    return "".join(f"\n\n{note}" for note in notes)
 
 
 @task(cache_policy=NO_CACHE, persist_result=False)
