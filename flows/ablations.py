@@ -8,7 +8,17 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from corag.ablation_stores import cell_parts
-from corag.ablations import CORPUS_SIZE, LOSS, AblationRow, Cell, cell_work, plan
+from corag.ablations import (
+    ABLATION_COLUMNS,
+    CORPUS_SIZE,
+    LOSS,
+    AblationRow,
+    Cell,
+    ablation_rows,
+    ablation_table,
+    cell_work,
+    plan,
+)
 from corag.agents import Agent, fixed_configuration
 from corag.components import Components
 from corag.errors import LabelError
@@ -19,6 +29,7 @@ from corag.settings import Config
 from corag.sweep_bounds import Work
 from corag.sweep_files import read_record
 from corag.values import Configuration, Question
+from flows.report_files import Table
 from flows.report_parts import evaluation_parts, forgetful_parts
 from flows.train import load_training_input
 from training.loss_ablation import TERMS, ablate_losses
@@ -34,6 +45,14 @@ def planned(config: Config, names: Sequence[str], questions: int) -> str:
         f"ablations: {len(cells)} settings × {questions} questions = {len(cells) * questions} cells; at most "
         f"{work.pairs} reranker pairs and {work.calls} LLM calls; what is remembered costs nothing"
     )
+
+
+def run_varied(
+    parts: Components, questions: Sequence[Question], agent: Agent, names: Sequence[str]
+) -> tuple[Table, str]:
+    """The table `ablations`, and what the summary says of it; only questions with a reference are asked."""
+    rows, left_out = run_ablations(parts, [one for one in questions if one.answers], agent, names)
+    return (ABLATION_COLUMNS, ablation_rows(rows)), "\n\n".join(["", *filter(None, [ablation_table(rows)]), *left_out])
 
 
 @task(cache_policy=NO_CACHE, persist_result=False)

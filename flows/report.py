@@ -7,8 +7,6 @@ from pathlib import Path
 from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
 
-from corag.ablations import ABLATION_COLUMNS, ablation_rows, ablation_table
-from corag.agents import Agent
 from corag.attribution import (
     ATTRIBUTION_COLUMNS,
     Attribution,
@@ -20,7 +18,7 @@ from corag.attribution import (
 from corag.components import Components
 from corag.errors import ConfigError, IncompleteError
 from corag.evaluation import EvaluationParts, ask, evaluate_asked
-from corag.evaluation_methods import AGENT, DEFAULT_METHODS, METHODS, NAIVE, ORACLE, RAPTOR, Asked
+from corag.evaluation_methods import DEFAULT_METHODS, METHODS, NAIVE, ORACLE, RAPTOR, Asked
 from corag.evaluation_rows import Evaluated
 from corag.evaluation_summary import latency_table, summarise, summary_table
 from corag.evaluation_tables import (
@@ -34,12 +32,14 @@ from corag.evaluation_tables import (
 )
 from corag.evaluation_timing import time_methods
 from corag.progress import progress
-from flows.ablations import run_ablations
+from flows.ablations import run_varied
 from flows.answer import load_agent
 from flows.questions import load_questions, rejected_note
 from flows.report_files import Table, write_report
 from flows.report_parts import evaluation_parts, forgetful_parts, raptor_contexts
+from flows.report_run import log_report, notes_on, references_note, with_configured_references
 from flows.runtime import open_components
+from flows.sweep_record import sweep_applies
 
 
 @flow(name="report")
@@ -69,20 +69,21 @@ def evaluate_flow(
     parts = open_components(config_file, overrides, "evaluate")
     questioned, rejected = load_questions(questions, parts.workspace, "evaluate", split, limit)
     agent = load_agent(parts)
-    evaluation = evaluation_parts(parts, agent, questioned if ORACLE in chosen else ())
+    questioned = with_configured_references(parts, questioned)
+    evaluation = evaluation_parts(parts, agent, questioned if ORACLE in chosen and sweep_applies(parts) else ())
     asked = ask(questioned, evaluation)
     if RAPTOR in chosen:
         evaluation = replace(evaluation, raptor=raptor_contexts(parts, asked.retrievals))
     rows = run_methods(parts, asked, chosen, evaluation, parts.config.evaluation.timed_questions if thorough else 0)
     told = run_attribution(asked, chosen, evaluation) if thorough and NAIVE in chosen else []
     summary, tables = compiled(parts, asked, rows, told, evaluation)
-    summary += notes_on(chosen, asked, agent, evaluation)
+    notes = [references_note(parts, questioned), *notes_on(chosen, asked, agent.version, len(evaluation.oracle))]
+    summary = "\n\n".join([summary, *notes])
     if ablations:
-        referenced = [question for question in questioned if question.answers]
-        varied, left_out = run_ablations(parts, referenced, agent, ablations)
-        tables["ablations"] = (ABLATION_COLUMNS, ablation_rows(varied))
-        summary = "\n\n".join(part for part in (summary, ablation_table(varied), *left_out) if part)
+        tables["ablations"], told_more = run_varied(parts, questioned, agent, ablations)
+        summary += told_more
     write_report(Path(out), summary, rows, tables)
+    log_report(parts, Path(out), tables["methods"][1], summary, questioned)
     failed = [row for row in rows if row.error is not None]
     if failed or rejected:
         notes = [f"{row.qid} ({row.method}): {row.error}" for row in failed[:3]]
@@ -91,19 +92,6 @@ def evaluate_flow(
             f"{len(failed)} answers failed and count as 0; tables in {out}; {'; '.join(note for note in notes if note)}"
         )
     return f"{summary}\n\ntables: {out}"
-
-
-def notes_on(methods: Sequence[str], asked: Asked, agent: Agent, evaluation: EvaluationParts) -> str:
-    """What has to be known beside the table: an agent that is not there, and questions that have no trials."""
-    notes = []
-    if AGENT in methods and agent.version is None:
-        notes.append(f"({AGENT} took the fixed configuration: no agent has been promoted)")
-    if ORACLE in methods:
-        known, total = len(evaluation.oracle), len(asked.questions)
-        notes.append(
-            f"({ORACLE} has the {known} of {total} questions that the last sweep tried; the others are left out)"
-        )
-    return "".join(f"\n\n{note}" for note in notes)
 
 
 @task(cache_policy=NO_CACHE, persist_result=False)
