@@ -1,7 +1,7 @@
 """Ablations: the comparison's `corag-fixed` with one setting changed at a time (paper §6)."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from corag.errors import ConfigError
@@ -75,6 +75,9 @@ def plan(config: Config, names: Sequence[str]) -> list[Cell]:
 
 def cell_work(cell: Cell, fixed: Configuration, questions: int) -> Work:
     """The most reranker pairs and language model calls of one cell, as if nothing were remembered."""
+    if cell.method == AGENT:
+        # The agent may choose the most iterations that were swept.
+        fixed = replace(fixed, iterations=max(fixed.iterations, *cell.config.sweep.iterations))
     # Candidates that cost nothing to speak of leave the search the most to score.
     pairs = most_pairs([fixed], [1] * cell.config.retrieval.top_k, cell.config.search)
     return Work(questions * pairs, questions)

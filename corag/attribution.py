@@ -127,10 +127,11 @@ def _scores(asked: Asked, contexts: Sequence[Context], parts: EvaluationParts) -
 
 
 def attribution_rows(told: Sequence[Attribution]) -> list[dict[str, object]]:
-    """The rows of `attribution.csv`."""
+    """The rows of `attribution.csv`: the parts that add up, without the check."""
     return [
         {"method": one.method, "part": one.part, "gain": one.gain.mean, "low": one.gain.low, "high": one.gain.high}
         for one in told
+        if one.part in PARTS
     ]
 
 

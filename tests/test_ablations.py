@@ -81,6 +81,8 @@ def test_the_plan_tells_the_most_that_it_can_cost():
     fixed = fixed_configuration(config.search.fixed, ["lexical"])
     assert cell_work(cell, fixed, 7).pairs == 7 * 5
     assert cell_work(cell, fixed, 7).calls == 7
+    *_, agent = plan(config, ["reranker"])
+    assert cell_work(agent, fixed, 7).pairs > 7 * 5
     assert "3 settings × 7 questions = 21 cells; at most 105 reranker pairs and 21 LLM calls" in planned(
         config, ["backup"], 7
     )
