@@ -33,6 +33,20 @@ class Components:
         self.pairs = PairCount()
         self._rerankers: dict[str, Reranker] = {}
 
+    def sibling(self, config: Config, workspace: Workspace | None = None) -> "Components":
+        """The parts of another configuration with the same models: what is loaded here is not loaded again.
+
+        It has the same memory. In another workspace it has a store of its own, and rerankers that read that store.
+        """
+        other = Components(config, workspace or self.workspace)
+        other.memo, other.tokenizer, other.embedder = self.memo, self.tokenizer, self.embedder
+        other.generations, other.pairs = self.generations, self.pairs
+        if "generator" in self.__dict__:
+            other.generator = self.generator
+        if workspace is None:
+            other.store, other.chunks, other._rerankers = self.store, self.chunks, self._rerankers
+        return other
+
     @cached_property
     def memo(self) -> "Memo":
         """Remembered scores, generations and embeddings."""

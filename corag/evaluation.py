@@ -1,78 +1,43 @@
 """Compares methods on the same questions, candidates, generator and budget."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from corag.agents import Agent
 from corag.answer_prepare import question_vectors
+from corag.evaluation_methods import AGENT, ORACLE, RAPTOR, Asked, Search, searched_contexts
+from corag.evaluation_rows import Context, Evaluated, Latency, evaluated
 from corag.generation_memo import GenerationMemo
-from corag.metrics import Interval, best_rouge, bootstrap
 from corag.prompts import build_prompt
 from corag.retrieval import Retrieval
-from corag.search import Strategy
-from corag.selection import Chosen, Selection
 from corag.settings import MetricSettings, PromptSettings
-from corag.values import Configuration, Question
+from corag.values import Configuration, Generation, Question
 
-NAIVE = "naive"
-FIXED = "corag-fixed"
-AGENT = "corag"
-STRATEGIES: dict[str, Strategy] = {
-    FIXED: "mcts",
-    AGENT: "mcts",
-    NAIVE: "naive",
-    "greedy": "greedy",
-    "document-order": "document-order",
-    "shuffle": "shuffle",
-    "upper": "exhaustive",
-}
-"""Every method and the search strategy behind it; all but `corag` use the fixed configuration."""
-
-DEFAULT_METHODS = (NAIVE, FIXED, AGENT)
-
-
-@dataclass(frozen=True, slots=True)
-class Evaluated:
-    """One question answered by one method. `rouge_l` is None where there is no reference; a failure counts 0."""
-
-    qid: str
-    method: str
-    answer: str | None
-    rouge_1: float | None
-    rouge_2: float | None
-    rouge_l: float | None
-    context_tokens: int
-    chunk_ids: tuple[str, ...]
-    reranker: str
-    error: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class MethodSummary:
-    """One row of the comparison: headline means over every scored question, failures counted as 0."""
-
-    method: str
-    rouge_1: float
-    rouge_2: float
-    rouge_l: Interval
-    gain_over_naive: Interval | None
-    context_tokens: float
-    n_total: int
-    n_scored: int
-    n_failed: int
+RaptorContexts = Callable[[Sequence[Retrieval]], list[Context]]
+"""What `raptor` gives each retrieved question."""
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluationParts:
-    """What an evaluation needs, loaded at the edge."""
+    """What an evaluation needs, loaded at the edge.
+
+    embed: called before `retrieve` where stages are timed, so that its memory serves `retrieve`.
+    raptor: needed by the method of that name. oracle: by qid the configuration of a question's best trial; the method
+    `oracle` has rows for these questions alone. copies: per text that several documents share, their ids.
+    """
 
     retrieve: Callable[[Sequence[Question]], list[Retrieval]]
-    search: Callable[[Sequence[Selection]], list[Chosen]]
+    search: Search
     generations: GenerationMemo
     agent: Agent
     fixed: Configuration
     prompt: PromptSettings
     metrics: MetricSettings
+    seed: int = 0
+    embed: Callable[[Sequence[str]], object] = lambda texts: None
+    raptor: RaptorContexts | None = None
+    oracle: Mapping[str, Configuration] = field(default_factory=dict)
+    copies: Mapping[str, Collection[str]] = field(default_factory=dict)
 
 
 def evaluate(
@@ -80,119 +45,69 @@ def evaluate(
     methods: Sequence[str],
     parts: EvaluationParts,
     progress: Callable[[int], None] = lambda done: None,
+    latencies: Mapping[tuple[str, str], Latency] | None = None,
 ) -> list[Evaluated]:
-    """Every question answered by every method; equal prompts are generated once."""
-    retrievals = parts.retrieve(questions)
-    vectors = question_vectors(retrievals, parts.agent.dimension)
-    chosen_by_agent = [choice.configuration for choice in parts.agent.choose(vectors)]
+    """Every question answered by every method; equal prompts are generated once.
+
+    `latencies` has, by method and qid, what was measured (see `corag.evaluation_timing`).
+    """
+    return evaluate_asked(ask(questions, parts), methods, parts, progress, latencies)
+
+
+def evaluate_asked(
+    asked: Asked,
+    methods: Sequence[str],
+    parts: EvaluationParts,
+    progress: Callable[[int], None] = lambda done: None,
+    latencies: Mapping[tuple[str, str], Latency] | None = None,
+) -> list[Evaluated]:
+    """As `evaluate`, for questions whose candidates are known."""
     rows: list[Evaluated] = []
     for method in methods:
-        configurations = chosen_by_agent if method == AGENT else [parts.fixed] * len(questions)
-        rows += _evaluate_method(questions, retrievals, configurations, method, parts)
-        progress(len(questions))
+        own = asked_of(method, asked, parts)
+        contexts = contexts_of(method, own, parts)
+        generated = generate_answers(own.questions, contexts, parts)
+        for question, context, generation in zip(own.questions, contexts, generated, strict=True):
+            latency = (latencies or {}).get((method, question.qid), Latency())
+            rows.append(evaluated(question, method, context, generation, parts.metrics, parts.copies, latency))
+        progress(len(asked.questions))
     return rows
 
 
-def _evaluate_method(
-    questions: Sequence[Question],
-    retrievals: Sequence[Retrieval],
-    configurations: Sequence[Configuration],
-    method: str,
-    parts: EvaluationParts,
-) -> list[Evaluated]:
-    usable = [index for index, retrieval in enumerate(retrievals) if retrieval.error is None]
-    found = parts.search(
-        [
-            Selection(
-                questions[index].qid,
-                questions[index].question,
-                retrievals[index].candidates,
-                configurations[index],
-                STRATEGIES[method],
-            )
-            for index in usable
-        ]
-    )
-    chosen = dict(zip(usable, found, strict=True))
-    ready = [index for index in usable if chosen[index].error is None]
+def ask(questions: Sequence[Question], parts: EvaluationParts) -> Asked:
+    """The questions with their candidates and the configurations that the agent and the trials give them."""
+    retrievals = parts.retrieve(questions)
+    vectors = question_vectors(retrievals, parts.agent.dimension)
+    own = {
+        AGENT: [choice.configuration for choice in parts.agent.choose(vectors)],
+        ORACLE: [parts.oracle.get(question.qid, parts.fixed) for question in questions],
+    }
+    return Asked(questions, retrievals, parts.fixed, own)
+
+
+def asked_of(method: str, asked: Asked, parts: EvaluationParts) -> Asked:
+    """The questions that a method can be compared on: all of them, but for `oracle` those with trials."""
+    if method != ORACLE:
+        return asked
+    return asked.part([place for place, one in enumerate(asked.questions) if one.qid in parts.oracle])
+
+
+def contexts_of(method: str, asked: Asked, parts: EvaluationParts) -> list[Context]:
+    """The context of each question under a method."""
+    if method != RAPTOR:
+        return searched_contexts(method, asked, parts.search, parts.seed)
+    assert parts.raptor is not None, "raptor needs its tree"
+    return parts.raptor(asked.retrievals)
+
+
+def generate_answers(
+    questions: Sequence[Question], contexts: Sequence[Context], parts: EvaluationParts
+) -> list[Generation | None]:
+    """The generation of each question's context; None where there is no context to answer from."""
+    ready = [place for place, context in enumerate(contexts) if context.error is None]
     prompts = [
-        build_prompt(questions[index].question, [chunk.text for chunk in chosen[index].chunks], parts.prompt)
-        for index in ready
+        build_prompt(questions[place].question, [chunk.text for chunk in contexts[place].chunks], parts.prompt)
+        for place in ready
     ]
     generated = dict(zip(ready, parts.generations.generate(prompts), strict=True))
-    rows = []
-    for index, question in enumerate(questions):
-        pick, generation = chosen.get(index), generated.get(index)
-        error = retrievals[index].error or (pick.error if pick else None) or (generation.error if generation else None)
-        answer = generation.text if generation is not None and error is None else None
-        score = best_rouge(question.answers, answer or "", parts.metrics)
-        chunks = pick.chunks if pick is not None and pick.error is None else ()
-        rows.append(
-            Evaluated(
-                qid=question.qid,
-                method=method,
-                answer=answer,
-                rouge_1=score.rouge_1 if score else None,
-                rouge_2=score.rouge_2 if score else None,
-                rouge_l=score.rouge_l if score else None,
-                context_tokens=sum(chunk.tokens for chunk in chunks),
-                chunk_ids=tuple(chunk.chunk_id for chunk in chunks),
-                reranker=configurations[index].reranker,
-                error=error,
-            )
-        )
-    return rows
-
-
-def summarise(rows: Sequence[Evaluated], seed: int) -> list[MethodSummary]:
-    """One summary a method, in the order in which the methods appear.
-
-    Questions without a reference are left out and counted; a failed question counts as 0. The gain is the paired
-    bootstrap of the difference to `naive` on the same questions.
-    """
-    by_method: dict[str, dict[str, Evaluated]] = {}
-    for row in rows:
-        by_method.setdefault(row.method, {})[row.qid] = row
-    return [_summarise_method(name, held, by_method.get(NAIVE), seed) for name, held in by_method.items()]
-
-
-def _summarise_method(
-    method: str, held: Mapping[str, Evaluated], naive: Mapping[str, Evaluated] | None, seed: int
-) -> MethodSummary:
-    scored = [row for row in held.values() if row.rouge_l is not None]
-    gain = None
-    if naive is not None and method != NAIVE:
-        pairs = [(row.rouge_l, naive[row.qid].rouge_l) for row in scored if row.qid in naive]
-        gain = bootstrap(
-            [mine - theirs for mine, theirs in pairs if mine is not None and theirs is not None], seed=seed
-        )
-
-    def mean(values: Sequence[float]) -> float:
-        return sum(values) / len(values) if values else float("nan")
-
-    return MethodSummary(
-        method=method,
-        rouge_1=mean([row.rouge_1 for row in scored if row.rouge_1 is not None]),
-        rouge_2=mean([row.rouge_2 for row in scored if row.rouge_2 is not None]),
-        rouge_l=bootstrap([row.rouge_l for row in scored if row.rouge_l is not None], seed=seed),
-        gain_over_naive=gain,
-        context_tokens=mean([row.context_tokens for row in held.values()]),
-        n_total=len(held),
-        n_scored=len(scored),
-        n_failed=sum(row.error is not None for row in held.values()),
-    )
-
-
-def summary_table(summaries: Sequence[MethodSummary]) -> str:
-    """The comparison as a Markdown table."""
-    lines = [
-        "| method | ROUGE-L | gain over naive | ROUGE-1 | ROUGE-2 | context tokens | questions | scored | failed |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
-    for one in summaries:
-        gain = str(one.gain_over_naive) if one.gain_over_naive else ""
-        lines.append(
-            f"| {one.method} | {one.rouge_l} | {gain} | {one.rouge_1:.3f} | {one.rouge_2:.3f} "
-            f"| {one.context_tokens:.0f} | {one.n_total} | {one.n_scored} | {one.n_failed} |"
-        )
-    return "\n".join(lines)
+    return [generated.get(place) for place in range(len(contexts))]

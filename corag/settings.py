@@ -15,6 +15,7 @@ from corag.corpus_settings import (
     Settings,
     StoreSettings,
 )
+from corag.evaluation_settings import EvaluationSettings
 
 
 class QuestionSettings(Settings):
@@ -260,6 +261,7 @@ class Config(Settings):
     promotion: PromotionSettings = PromotionSettings()
     answer: AnswerSettings = AnswerSettings()
     pricing: PricingSettings = PricingSettings()
+    evaluation: EvaluationSettings = EvaluationSettings()
     runner: RunnerSettings = RunnerSettings()
     tracking: TrackingSettings = TrackingSettings()
     schedule: ScheduleSettings = ScheduleSettings()

@@ -129,17 +129,45 @@ def evaluate(
     out: Annotated[Path, typer.Option("--out", help="Folder for the tables.")],
     config: ConfigFile = None,
     methods: Annotated[str | None, typer.Option("--methods", help="Comma-separated; default: all of them.")] = None,
+    ablations: Annotated[
+        str | None, typer.Option("--ablations", help="Comma-separated, or `all`: vary one setting at a time.")
+    ] = None,
     limit: Limit = None,
     overrides: Overrides = None,
     debug: Debug = False,
 ) -> None:
     """Compare methods on the same questions, corpus, generator and budget."""
     with outcome("evaluate", config, overrides, debug) as call:
+        from corag.ablations import named
+        from corag.evaluation_methods import METHODS
         from flows.report import evaluate_flow
 
-        source = "sample" if str(questions) == "sample" else str(questions.absolute())
-        chosen = [name.strip() for name in methods.split(",")] if methods else []
-        typer.echo(evaluate_flow(*call, questions=source, out=str(out.absolute()), methods=chosen, limit=limit))
+        typer.echo(
+            evaluate_flow(
+                *call,
+                questions="sample" if str(questions) == "sample" else str(questions.absolute()),
+                out=str(out.absolute()),
+                methods=[name.strip() for name in methods.split(",")] if methods else list(METHODS),
+                ablations=named(ablations),
+                limit=limit,
+            )
+        )
+
+
+@app.command()
+def convert(
+    layout: Annotated[str, typer.Argument(help="wikipassageqa, msmarco, squad, hotpotqa, musique or beir.")],
+    source: Annotated[Path, typer.Argument(help="The data set's file or folder.")],
+    out: Annotated[Path, typer.Argument(help="Folder for corpus.jsonl and questions.jsonl.")],
+    config: ConfigFile = None,
+    overrides: Overrides = None,
+    debug: Debug = False,
+) -> None:
+    """Turn a public data set in its own layout into a corpus and questions."""
+    with outcome("convert", config, overrides, debug):
+        from flows.convert import convert_layout
+
+        typer.echo(convert_layout(layout, source.absolute(), out.absolute()))
 
 
 @app.command()

@@ -39,7 +39,12 @@ def run_flow(config_file: str | None, overrides: list[str]) -> str:
         ("sweep", lambda: sweep_flow(*call)),
         ("train", lambda: _train_and_promote(call)),
         ("answer", lambda: answer_flow(*call, questions=source, out=str(answers), split="held_out", limit=limit)),
-        ("report", lambda: evaluate_flow(*call, questions=source, out=str(tables), split="held_out", limit=limit)),
+        (
+            "report",
+            lambda: evaluate_flow(
+                *call, questions=source, out=str(tables), split="held_out", limit=limit, thorough=False
+            ),
+        ),
     ]
     told = []
     for number, (name, stage) in enumerate(stages, start=1):

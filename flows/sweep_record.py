@@ -11,7 +11,7 @@ from corag.components import Components
 from corag.headroom import Headroom
 from corag.labels import count_reasons
 from corag.sweep import SweepOutcome
-from corag.sweep_files import Part, write_sweep
+from corag.sweep_files import Part, read_record, write_sweep
 from corag.values import Label, Question, Trial
 from flows.sweep_planning import Plan
 from training.registry import connect, log_sweep_run
@@ -19,18 +19,35 @@ from training.sweep_report import best_rerankers
 
 
 def sweep_fingerprint(parts: Components, questions: list[Question], sides: dict[str, Part]) -> str:
-    """A hash of all that a sweep's outcome depends on: data, corpus version, settings and the version of this code."""
+    """A hash of all that a sweep's outcome depends on: its questions and what `inputs_fingerprint` holds."""
+    return _hash({**_inputs(parts), "questions": [(asdict(question), sides[question.qid]) for question in questions]})
+
+
+def inputs_fingerprint(parts: Components) -> str:
+    """A hash of all that one question's trials depend on: corpus version, settings, models and version of this code."""
+    return _hash(_inputs(parts))
+
+
+def sweep_applies(parts: Components) -> bool:
+    """Whether the last sweep's trials are what this configuration would find now."""
+    record = read_record(parts.workspace.sweep)
+    return record is not None and record.get("inputs") == inputs_fingerprint(parts)
+
+
+def _inputs(parts: Components) -> dict[str, Any]:
     config = parts.config.model_dump(
         mode="json", include={"seed", "retrieval", "rerankers", "search", "prompt", "generator", "metrics", "sweep"}
     )
-    told = {
+    return {
         "code": corag.__version__,
         "config": config,
         "embedder": parts.embedder.revision,
         "generator": parts.generations.identity,
         "corpus": corpus_version(parts),
-        "questions": [(asdict(question), sides[question.qid]) for question in questions],
     }
+
+
+def _hash(told: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode("utf-8", "replace")).hexdigest()
 
 
@@ -59,6 +76,7 @@ def keep(
     calls, scored = parts.generations.calls, parts.pairs
     record = {
         "fingerprint": fingerprint,
+        "inputs": inputs_fingerprint(parts),
         "corpus_version": corpus_version(parts),
         "questions": {"train": len(train), "held_out": len(held_out)},
         "trials": len(outcome.trials),

@@ -8,12 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import absl.logging
+import hypothesis
 import pytest
 import yaml
 
 # The logging that rouge-score brings closes its stream when Prefect sets up its own; under pytest that would be the
 # captured standard error of the whole session.
 absl.logging.get_absl_handler().python_handler.setStream(sys.__stderr__)
+
+# A busy machine must not fail a property.
+hypothesis.settings.register_profile("patient", deadline=None)
+hypothesis.settings.load_profile("patient")
 
 REPO = Path(__file__).parent.parent
 

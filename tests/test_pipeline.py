@@ -140,10 +140,18 @@ def test_evaluate_compares_methods_and_explain_shows_one_question(finished):
     """The table has a row a method; the explanation shows candidates, orders, prompt and answer."""
     out = finished.root / "report"
     result = finished.run(
-        "evaluate", "--questions", finished.root / "held-out.jsonl", "--out", out, "--methods", "naive,greedy"
+        "evaluate",
+        *("--questions", finished.root / "held-out.jsonl", "--out", out),
+        *("--methods", "naive,greedy,raptor,oracle", "--ablations", "exploration"),
     )
     assert result.exit_code == 0, result.output
-    assert "| greedy |" in (out / "summary.md").read_text()
+    summary = (out / "summary.md").read_text(encoding="utf-8")
+    assert all(f"| {name} |" in summary for name in ("naive", "greedy", "raptor", "oracle", "embed", "which set"))
+    tables = {path.stem: path.read_text(encoding="utf-8").splitlines() for path in (out / "tables").glob("*.csv")}
+    assert {"methods", "attribution", "retrieval", "cases", "ablations"} == set(tables)
+    assert [line.split(",")[0] for line in tables["methods"]] == ["method", "naive", "greedy", "raptor", "oracle"]
+    assert len(tables["ablations"]) == 1 + 4
+    assert "Where the gain comes from" in (out / "report.html").read_text(encoding="utf-8")
     told = finished.run("explain", QUESTIONS["brock"])
     assert told.exit_code == 0, told.output
     for part in ("candidates", "policy tree", "chosen", "prompt (", "answer ("):

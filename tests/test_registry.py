@@ -18,6 +18,7 @@ from training.registry import (
     connect,
     load_agent,
     load_champion,
+    log_evaluation_run,
     log_training_run,
     newest_version,
     promote,
@@ -349,3 +350,21 @@ def test_several_commands_make_a_fresh_database_at_once(tmp_path):
     assert [process.returncode for process in running] == [0, 0, 0], outputs
     assert len({out for out, _ in outputs}) == 1
     assert [err for _, err in outputs] == [""] * 3
+
+
+def test_an_evaluation_is_a_run_with_its_report(tracking, tmp_path):
+    """Figures, settings and every file of the folder; what is no number is left out rather than refused."""
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "tables" / "methods.csv").write_text("method\nnaive\n")
+    run_id = log_evaluation_run(
+        tracking,
+        {"rouge_l naive": 0.25, "recall naive": float("nan")},
+        {"references": "given", "questions": 3},
+        tmp_path,
+        note="compared",
+        config_yaml="seed: 0\n",
+    )
+    run = tracking.client.get_run(run_id)
+    assert (run.data.metrics, run.info.status) == ({"rouge_l naive": 0.25}, "FINISHED")
+    assert run.data.params == {"references": "given", "questions": "3"}
+    assert {one.path for one in tracking.client.list_artifacts(run_id)} == {"tables", "config.yaml"}

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from corag.agents import FixedAgent
-from corag.evaluation import NAIVE, EvaluationParts, evaluate
+from corag.evaluation import EvaluationParts, evaluate
+from corag.evaluation_methods import NAIVE
 from corag.generation_memo import GenerationMemo
 from corag.labels import ALL_ZERO, NOTHING_FINISHED
 from corag.memo import Memo

@@ -4,6 +4,7 @@ Aliases: `challenger` the newest registered, `champion` the one that answers, `p
 """
 
 from training.registry.connection import Tracking, connect
+from training.registry.evaluation_runs import log_evaluation_run
 from training.registry.night_runs import log_night_run
 from training.registry.promotion import Promotion, promote, rollback
 from training.registry.runs import log_training_run
@@ -17,6 +18,7 @@ __all__ = [
     "connect",
     "load_agent",
     "load_champion",
+    "log_evaluation_run",
     "log_night_run",
     "log_sweep_run",
     "log_training_run",

@@ -104,7 +104,7 @@ def _log_curves(tracking: Tracking, run_id: str, fit: Fit) -> None:
 
     now = int(time.time() * 1000)
     metrics = [
-        Metric(_metric_name(name), value, now, epoch)
+        Metric(metric_name(name), value, now, epoch)
         for epoch, row in enumerate(fit.history)
         for name, value in sorted(row.items())
     ]
@@ -116,7 +116,7 @@ def _log_figures(tracking: Tracking, run_id: str, figures: Mapping[str, float]) 
     from mlflow.entities import Metric
 
     now = int(time.time() * 1000)
-    metrics = [Metric(_metric_name(f"final_{name}"), value, now, 0) for name, value in sorted(figures.items())]
+    metrics = [Metric(metric_name(f"final_{name}"), value, now, 0) for name, value in sorted(figures.items())]
     tracking.client.log_batch(run_id, metrics=metrics)
 
 
@@ -137,7 +137,8 @@ def _final_figures(result: TrainingResult) -> dict[str, float]:
     return figures
 
 
-def _metric_name(name: str) -> str:
+def metric_name(name: str) -> str:
+    """A name that MLflow takes for a metric."""
     return "".join(letter if letter.isalnum() or letter in "_-. /" else "_" for letter in name)
 
 
