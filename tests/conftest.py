@@ -1,8 +1,10 @@
 """What several test modules share: the converted model, one Prefect server, a small corpus, and the command line."""
 
 import contextlib
+import copy
 import io
 import json
+import shutil
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -150,6 +152,13 @@ class Project:
             except SystemExit as ended:
                 code = ended.code
         return Ended(int(code or 0), out.getvalue(), err.getvalue())
+
+    def copied(self, folder):
+        """The same project in a folder of its own, for a test that changes what was swept or answered."""
+        twin = copy.copy(self)
+        twin.root = shutil.copytree(self.root, folder)
+        twin.config = twin.root / self.config.name
+        return twin
 
     def rows(self, name):
         """The records of a JSON lines file of the project."""

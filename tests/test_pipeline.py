@@ -83,15 +83,16 @@ def test_the_plan_bounds_what_the_sweep_cost(finished):
     assert f"LLM calls: at most {planned}\n" in dry
 
 
-def test_changing_what_a_trial_depends_on_sweeps_again(finished):
+def test_changing_what_a_trial_depends_on_sweeps_again(finished, tmp_path):
     """SWP-04: another prompt or ROUGE setting is a new sweep; an unchanged one is a full hit."""
-    same = finished.run("sweep", "--dry-run")
+    project = finished.copied(tmp_path / "own")
+    same = project.run("sweep", "--dry-run")
     assert "trials" in same.stdout
-    changed = finished.run("sweep", "--set", "metrics.stemming=false")
+    changed = project.run("sweep", "--set", "metrics.stemming=false")
     assert changed.exit_code == 0, changed.output
     assert "nothing has changed" not in changed.stdout
     assert "LLM calls: 0 made now" in changed.stdout
-    restored = finished.run("sweep")
+    restored = project.run("sweep")
     assert "nothing has changed" not in restored.stdout
     assert "0 scored now" in restored.stdout
 
