@@ -5,11 +5,12 @@ answers do not depend on a model, and the service time depends neither on the pr
 """
 
 import json
+import socket
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TypeVar
 
@@ -33,6 +34,7 @@ class StandInServer(ThreadingHTTPServer):
         self.seconds = seconds
         self.slots = threading.Semaphore(slots)
         self.answered: Counter[str] = Counter()
+        self._connections: set[socket.socket] = set()
         self._lock = threading.Lock()
 
     @property
@@ -44,6 +46,29 @@ class StandInServer(ThreadingHTTPServer):
         """Count an answer."""
         with self._lock:
             self.answered[prompt] += 1
+
+    def get_request(self) -> tuple[socket.socket, object]:
+        """Accept a connection, and keep it in mind for `server_close`."""
+        connection, address = super().get_request()
+        with self._lock:
+            self._connections.add(connection)
+        return connection, address
+
+    def shutdown_request(self, request: socket.socket | tuple[bytes, socket.socket]) -> None:
+        """End a connection whose handler is done."""
+        if isinstance(request, socket.socket):
+            with self._lock:
+                self._connections.discard(request)
+        super().shutdown_request(request)
+
+    def server_close(self) -> None:
+        """Stop listening and drop every connection, as a server that dies does: a kept-alive one would be served on."""
+        super().server_close()
+        with self._lock:
+            connections = list(self._connections)
+        for connection in connections:
+            with suppress(OSError):  # its client was faster
+                connection.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Clients that go away are part of the play."""
