@@ -1,16 +1,16 @@
 """What the configuration agent is worth: cross-validated replay on recorded trials, and its time a question.
 
-    python -m benchmarks.agent [-c CONFIG] [--set KEY=VALUE] [--data DIR] [--questions N] [--curve] [--workspace DIR]
+    python -m benchmarks.agent [-c CONFIG] [--set KEY=VALUE] [--data DIR ...] [--questions N] [--curve]
+                               [--objectives NAME ...] [--workspace DIR]
 
 The questions of the sample that have headroom (English) are swept once into a workspace of the benchmark's own, which
 is kept, so that a second run makes no model call. Each question is then judged by an agent that was trained
-without it. `--data` takes a folder with corpus.jsonl and questions.jsonl; with the embedded model add
-`--set sweep.references=generated`. `--curve` adds the learning curve, `--objectives` compares training objectives.
+without it. `--data` takes folders with corpus.jsonl and questions.jsonl, and pools at most N questions of each, drawn
+by the seed; with the embedded model add `--set sweep.references=generated`. `--curve` adds the learning curve,
+`--objectives` compares training objectives.
 """
 
 import argparse
-import json
-import os
 import sys
 import tempfile
 import time
@@ -20,11 +20,11 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.data_sets import corpus_paths, english_sample, pooled, written
 from benchmarks.figures import emit
-from benchmarks.real_parts import link_models
+from benchmarks.real_parts import Call, open_bench
 from corag.config import load_config
 from corag.errors import CoragError
-from corag.questions import SAMPLE_QUESTIONS
 from corag.settings import SAMPLE, AgentSettings
 from corag.values import Configuration
 from training.cross_validation import cross_validate, learning_curve, rearranged
@@ -51,17 +51,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-c", "--config", type=Path)
     parser.add_argument("--set", action="append", default=[], dest="overrides")
-    parser.add_argument("--data", type=Path)
+    parser.add_argument("--data", type=Path, nargs="+", default=[])
     parser.add_argument("--questions", type=int)
     parser.add_argument("--workspace", type=Path)
     parser.add_argument("--curve", action="store_true")
     parser.add_argument("--objectives", nargs="*", choices=("paper", "expected-rouge"), default=[])
     arguments = parser.parse_args()
-    name = arguments.data.name if arguments.data else SAMPLE
+    name = "+".join(folder.name for folder in arguments.data) or SAMPLE
     base = load_config(arguments.config, arguments.overrides)
-    workspace = arguments.workspace or Path(base.workspace).absolute() / "bench" / "agent" / name
+    workspace = (arguments.workspace or Path(base.workspace) / "bench" / "agent" / name).absolute()
     try:
-        case = swept(arguments, workspace)
+        case = swept(arguments, workspace, base.seed)
     except CoragError as error:
         sys.exit(f"{name}: {error}")
     with tempfile.TemporaryDirectory() as folder:
@@ -74,35 +74,29 @@ def main() -> None:
     emit_figures(judged, milliseconds)
 
 
-def swept(arguments: argparse.Namespace, workspace: Path) -> Case:
+def swept(arguments: argparse.Namespace, workspace: Path, seed: int) -> Case:
     """The sweep of the benchmark's questions, done if it is not there yet, with what training needs beside it."""
     from flows.ingest import ingest_flow
-    from flows.runtime import open_components, set_up_logging, set_up_prefect
     from flows.sweep import sweep_flow
     from flows.train import load_training_input
 
-    workspace.mkdir(parents=True, exist_ok=True)
-    corpus = str(arguments.data / "corpus.jsonl") if arguments.data else SAMPLE
-    source = str(arguments.data / "questions.jsonl") if arguments.data else str(english_sample(workspace))
-    limit = "null" if arguments.questions is None else arguments.questions
-    call = (
+    # Both parts of the sample are taken: cross-validation holds every question back once.
+    rows = pooled(arguments.data, arguments.questions, seed) if arguments.data else english_sample()
+    own = {
+        "workspace": workspace,
+        "corpus.paths": corpus_paths(arguments.data),
+        "questions.train": written(workspace / "questions.jsonl", rows),
+        "questions.train_limit": "null",
+        # A sweep wants a held-out part; the folds judge every question.
+        "questions.held_out": written(workspace / "held-out.jsonl", rows[:1]),
+    }
+    call: Call = (
         str(arguments.config) if arguments.config else None,
-        [
-            f"corpus.paths=[{corpus}]",
-            f"questions.train={source}",
-            f"questions.train_limit={limit}",
-            f"questions.held_out={one_question(source, workspace)}",
-            *arguments.overrides,
-            f"workspace={workspace}",
-        ],
+        [*arguments.overrides, *(f"{key}={value}" for key, value in own.items())],
     )
-    set_up_logging(debug=False)
-    parts = open_components(*call, "sweep")
-    link_models(parts.workspace.root, Path(load_config(arguments.config, []).workspace).absolute() / "models")
-    set_up_prefect(parts.workspace)
-    os.environ.setdefault("PREFECT_LOGGING_LEVEL", "CRITICAL")
-    print(ingest_flow(*call))
-    print(sweep_flow(*call))
+    parts = open_bench(call, "sweep")
+    print(ingest_flow(*call), flush=True)
+    print(sweep_flow(*call), flush=True)
     return Case(load_training_input.fn(parts), parts.fixed, parts.config.agent, parts.config.seed)
 
 
@@ -112,25 +106,6 @@ def judge(case: Case, work: Path, objective: str | None = None) -> Replay:
     if objective is not None:
         settings = settings.model_copy(update={"objective": objective})
     return cross_validate(case.data, settings, configured=case.fixed, seed=case.seed, work=work)
-
-
-def english_sample(workspace: Path) -> Path:
-    """The sample's English questions as a file of their own: in the other languages the embedded model has no headroom.
-
-    Both parts of the sample are taken: cross-validation holds every question back once.
-    """
-    path = workspace / "questions.jsonl"
-    lines = SAMPLE_QUESTIONS.read_text(encoding="utf-8").splitlines()
-    path.write_text("\n".join(line for line in lines if json.loads(line)["language"] == "en") + "\n", encoding="utf-8")
-    return path
-
-
-def one_question(source: str, workspace: Path) -> Path:
-    """A file with the first question of `source`: a sweep wants a held-out part, and the folds judge every question."""
-    path = workspace / "held-out.jsonl"
-    first = Path(source).read_text(encoding="utf-8").split("\n")[0]
-    path.write_text(first + "\n", encoding="utf-8")
-    return path
 
 
 def print_replay(judged: Replay) -> None:

@@ -10,6 +10,9 @@ from corag.settings import SAMPLE
 from corag.values import Question
 from corag.workspace import Workspace
 
+Call = tuple[str | None, list[str]]
+"""What a flow is called with: the configuration's file, and overrides."""
+
 
 def fresh_parts(config_file: Path | None, overrides: list[str], root: Path) -> Components:
     """The parts of the configuration over an empty workspace at `root`; converted models are shared, not made again."""
@@ -18,6 +21,19 @@ def fresh_parts(config_file: Path | None, overrides: list[str], root: Path) -> C
     workspace = Workspace(root)
     link_models(root, models)
     return Components(config, workspace)
+
+
+def open_bench(call: Call, command: str) -> Components:
+    """The parts of the configuration in a workspace of the benchmark's own, ready for the flows; models are shared."""
+    from flows.runtime import open_components, set_up_logging, set_up_prefect
+
+    set_up_logging(debug=False)
+    parts = open_components(*call, command)
+    link_models(
+        parts.workspace.root, Path(load_config(Path(call[0]) if call[0] else None, []).workspace).absolute() / "models"
+    )
+    set_up_prefect(parts.workspace)
+    return parts
 
 
 def link_models(root: Path, models: Path) -> None:
